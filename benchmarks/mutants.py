@@ -68,7 +68,7 @@ PARTS = ("sharding", "operators", "compare", "cluster", "planning")
 """What is mutated: packages of ``irtool``."""
 
 BEFORE = (
-    *("numpy", "orjson", "lark", "rich.console", "typer", "graphviz", "hypothesis", "pyarrow"),
+    *("numpy", "orjson", "lark", "rich.console", "click", "graphviz", "hypothesis", "pyarrow"),
     *("jsonschema", "irtool.syntax.load", "irtool.syntax.run", "irtool.syntax.query"),
 )
 """Imported before the package is, with a mutant in it: nothing of this is mutated."""

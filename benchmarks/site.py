@@ -120,7 +120,7 @@ def _cell(text: str) -> str:
 
 def operators_page() -> str:
     """The sharding rules of all operators, as ``irtool rules --operators`` prints them."""
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from irtool.cli.main import app
 

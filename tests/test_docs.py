@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from benchmarks import site
 from irtool.cli.commands import COMMANDS
@@ -100,7 +99,7 @@ def test_commands_that_are_not_run_are_there() -> None:
 def test_pages_call_irtool_with_options_that_it_has(page: str, command: str) -> None:
     line = re.split(r"\s(?:\||>|2>|&&|;)", command)[0]
     words = shlex.split(line, comments=True)[1:]
-    root: Any = get_command(app)
+    root: Any = app
     at, context = root, root.make_context("irtool", [], resilient_parsing=True)
     if words and words[0] not in COMMANDS and not words[0].startswith("-"):
         words = ["doctor", *words]  # a folder alone is a run

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Annotated
 
-import typer
-
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.kernels import step_times
@@ -22,6 +20,7 @@ from irtool.cli.measured_communication import (
     read_communication_in,
 )
 from irtool.cli.output import Output
+from irtool.cli.parameters import Argument, Option
 from irtool.cli.profile_inputs import graph_that_ran, profile_at
 from irtool.cli.report import Failure, report_problems
 from irtool.cluster.calibrated_operators import (
@@ -51,7 +50,7 @@ class Format(str, Enum):
 def command(
     files: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="FILE",
             help="Outputs of hccl_test or nccl-tests, communication.json, "
             "communication_matrix.json, tables of Galvatron's, run folders with a profile, "
@@ -61,7 +60,7 @@ def command(
     ],
     format: Annotated[
         Format | None,
-        typer.Option(
+        Option(
             "--format", "-f", help="toml is the machine's file, for --machine.",
             show_default="toml for -o FILE.toml, else table",
         ),
@@ -69,11 +68,11 @@ def command(
     machine: options.MachineName = None,
     op: Annotated[
         str | None,
-        typer.Option("--op", metavar="NAME", help="The collective, where a file says none."),
+        Option("--op", metavar="NAME", help="The collective, where a file says none."),
     ] = None,
     ranks: Annotated[
         int | None,
-        typer.Option("--ranks", min=2, metavar="N", help="How many ranks, where a file says none."),
+        Option("--ranks", least=2, metavar="N", help="How many ranks, where a file says none."),
     ] = None,
     output_file: options.OutputFile = None,
 ) -> int:  # fmt: skip

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from irtool.cli import complete, options
 from irtool.cli.answering import Answered, FindingsForm, JudgedForm, tell, write_findings
 from irtool.cli.begin import begin_of, context_of, dumps_for_why, is_later, later_dump
@@ -18,6 +16,7 @@ from irtool.cli.context import NO_DEVICES, ContextArguments, context_command, pa
 from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.inputs import read_statements
 from irtool.cli.output import Output
+from irtool.cli.parameters import Argument, Option
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cli.where import read_query
 from irtool.cluster.context.model import RunContext
@@ -51,42 +50,34 @@ if TYPE_CHECKING:
 def _check(
     path: Annotated[
         str,
-        typer.Argument(
-            metavar="PATH", help="A begin dump, a run folder, or -.", show_default=False
-        ),
+        Argument(metavar="PATH", help="A begin dump, a run folder, or -.", show_default=False),
     ],
     format: options.JudgedFormat = JudgedForm.table,
-    operators: Annotated[
-        bool, typer.Option("--operators", help="A line for every operator.")
-    ] = False,
+    operators: Annotated[bool, Option("--operators", help="A line for every operator.")] = False,
     redistributions: Annotated[
-        bool, typer.Option("--redistributions", help="A line for every edge with operators on it.")
+        bool, Option("--redistributions", help="A line for every edge with operators on it.")
     ] = False,
-    parameters: Annotated[
-        bool, typer.Option("--parameters", help="A line for every parameter.")
-    ] = False,
+    parameters: Annotated[bool, Option("--parameters", help="A line for every parameter.")] = False,
     where: options.Where = None,
     against: Annotated[
         str | None,
-        typer.Option(metavar="VALIDATE", help="Is this later dump what the strategies promise?"),
+        Option(metavar="VALIDATE", help="Is this later dump what the strategies promise?"),
     ] = None,
     why: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NODE|QUERY",
             help="Why is %123 in the validate dump?",
-            autocompletion=complete.nodes,
+            complete=complete.nodes,
         ),
     ] = None,
     strategy: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", help="Is this saved strategy file legal; what does it change?"
-        ),
+        Option(metavar="FILE", help="Is this saved strategy file legal; what does it change?"),
     ] = None,
     strategy_before: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="And what does it change against this one?"),
+        Option(metavar="FILE", help="And what does it change against this one?"),
     ] = None,
     limit: options.Limit = None,
     graph: options.GraphNumber = None,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from irtool.cli import options
 from irtool.cli.answering import AnswerForm, write_answer
 from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.output import Output
+from irtool.cli.parameters import Argument, Option
 from irtool.cli.report import Failure, note
 from irtool.cli.strategy_inputs import layouts_at, network_at
 from irtool.cluster.context.model import RunContext
@@ -26,20 +25,18 @@ _LAYOUT_HELP = (
 
 
 def command(
-    old: Annotated[str, typer.Argument(metavar="OLD", help=_LAYOUT_HELP, show_default=False)],
+    old: Annotated[str, Argument(metavar="OLD", help=_LAYOUT_HELP, show_default=False)],
     new: Annotated[
-        str, typer.Argument(metavar="NEW", help="The layout to come, likewise.", show_default=False)
+        str, Argument(metavar="NEW", help="The layout to come, likewise.", show_default=False)
     ],
     format: options.AnswerFormat = AnswerForm.table,
     network: Annotated[
         str | None,
-        typer.Option(
-            metavar="BEGIN", help="A begin dump or run folder that says shapes and types."
-        ),
+        Option(metavar="BEGIN", help="A begin dump or run folder that says shapes and types."),
     ] = None,
     rank: Annotated[
         list[int] | None,
-        typer.Option(min=0, metavar="N", help="Only this rank of the new layout; repeat for more."),
+        Option(least=0, metavar="N", help="Only this rank of the new layout; repeat for more."),
     ] = None,
     limit: options.Limit = None,
     fail_on: FailOn = FailLevel.info,

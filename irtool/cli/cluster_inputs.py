@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-import typer
-
 from irtool.cli.begin import evidence_for
 from irtool.cli.configuration import Configuration, read_configuration
 from irtool.cli.context import ContextArguments, find, given_by
 from irtool.cli.inputs import STDIN_NAME, inputs_for, read_statements
 from irtool.cli.machines import machine_named
+from irtool.cli.parameters import Option
 from irtool.cli.prefetch import prefetch
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.context.evidence import Evidence
@@ -33,7 +32,7 @@ from irtool.syntax.run_walk import folder_rank_of
 from irtool.syntax.source import DumpError, read_content
 
 Rank = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="Only this rank; of a single dump: whose.")
+    int | None, Option(least=0, metavar="N", help="Only this rank; of a single dump: whose.")
 ]
 
 VALIDATE = "validate"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class CommandEntry(NamedTuple):
-    """``module`` has a ``command``: a function that typer understands, or a ``typer.Typer``."""
+    """``module`` has a ``command``: a function with declared parameters, or a ``click.Command``."""
 
     module: str
     help: str

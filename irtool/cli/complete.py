@@ -102,8 +102,8 @@ def _dumps() -> Iterator[Dump]:
 
 
 def _words() -> list[str]:
-    """The line as shells hand it over: zsh and fish in the first variable, bash in the other."""
-    line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    """The line as shells hand it over."""
+    line = os.environ.get("COMP_WORDS", "")
     try:
         return shlex.split(line)
     except ValueError:  # a quotation mark is open

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Annotated, Any, cast
 
-import typer
+import click
 
 from irtool.cli.configuration import (
     CONTEXT_KEYS,
@@ -24,7 +24,8 @@ from irtool.cli.configuration import (
 )
 from irtool.cli.declared import given_by_parts
 from irtool.cli.help import CONTEXT
-from irtool.cli.opening import add_command
+from irtool.cli.opening import command_made_of
+from irtool.cli.parameters import Option
 from irtool.cli.report import Failure, note, report
 from irtool.cluster.context.evidence import Evidence
 from irtool.cluster.context.find import find_context
@@ -120,16 +121,14 @@ class ContextArguments:
 # -- the command line --------------------------------------------------------------------------
 
 
-def context_command(name: str, function: Callable[..., int]) -> typer.Typer:
+def context_command(name: str, function: Callable[..., int]) -> click.Command:
     """A command of ``function`` with the options of a context.
 
     The function's parameter ``context`` gets :class:`ContextArguments`; options may be written with
     underscores, as MindSpore's keys are.
     """
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
     settings = {"token_normalize_func": _with_dashes}
-    add_command(app, name, _with_context(function), context_settings=settings)
-    return app
+    return command_made_of(name, _with_context(function), context_settings=settings)
 
 
 def _with_dashes(token: str) -> str:
@@ -154,14 +153,14 @@ def _gathered(arguments: dict[str, Any]) -> ContextArguments:
     return ContextArguments(given, arguments.pop("context_file"))
 
 
-_SETTINGS = typer.Option(
-    "--set", metavar="KEY=VALUE", help="Any other key of the context.", rich_help_panel=CONTEXT
+_SETTINGS = Option(
+    "--set", metavar="KEY=VALUE", help="Any other key of the context.", group=CONTEXT
 )
-_FILE = typer.Option(
+_FILE = Option(
     "--context",
     metavar="FILE",
     help="The parallel context, JSON or TOML.",
-    rich_help_panel=CONTEXT,
+    group=CONTEXT,
 )
 
 
@@ -174,12 +173,12 @@ def _annotation(option: ContextOption) -> Any:
     flags = list(option.flags)
     if option.kind is bool:
         flags = [f"{flag}/--no-{flag.removeprefix('--')}" for flag in flags]
-    made = typer.Option(
+    made = Option(
         *flags,
         metavar=option.metavar,
         help=option.help,
         show_default=False,
-        rich_help_panel=CONTEXT,
+        group=CONTEXT,
     )
     return Annotated[option.kind | None, made]
 

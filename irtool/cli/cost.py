@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from irtool.cli import options
 from irtool.cli.answering import Answered, AnswerForm, tell
 from irtool.cli.begin import begin_of, context_of
@@ -20,6 +18,7 @@ from irtool.cli.inputs import read_statements
 from irtool.cli.machines import named_machine, with_overlap
 from irtool.cli.memory_inputs import sized, sizes_of
 from irtool.cli.output import Output
+from irtool.cli.parameters import Argument, Option
 from irtool.cli.profile_inputs import graph_that_ran, has_begin, profile_at
 from irtool.cli.report import Failure, report_problems
 from irtool.cluster.context.model import RunContext
@@ -49,12 +48,12 @@ class Format(str, Enum):
 def _cost(
     path: Annotated[
         str,
-        typer.Argument(metavar="BEGIN", help="A begin dump, a run folder, or -.",
+        Argument(metavar="BEGIN", help="A begin dump, a run folder, or -.",
                        show_default=False),
     ],
     format: Annotated[
         Format,
-        typer.Option(
+        Option(
             "--format", "-f", help="table is for people; perfetto is the predicted step as a trace."
         ),
     ] = Format.table,
@@ -64,7 +63,7 @@ def _cost(
     limit: options.Limit = None,
     profile: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="FILE|FOLDER",
             help="What was measured beside the model: kernel_details.csv, or a profile's folder.",
             show_default="that of the run folder",

@@ -55,7 +55,7 @@ def given_by_parts(
 
 
 def with_signature(function: Any, parameters: Sequence[inspect.Parameter]) -> Any:
-    """The function, which takes anything by name, with a signature to be read by typer."""
+    """The function, which takes anything by name, with a signature to read its parameters from."""
     kind = inspect.Parameter.KEYWORD_ONLY
     shown = [each.replace(kind=kind) for each in parameters]
     function.__annotations__ = {each.name: each.annotation for each in shown} | {"return": int}

@@ -12,8 +12,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from irtool.cli import options
 from irtool.cli.answering import Answered, AnswerForm, tell
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
@@ -23,6 +21,7 @@ from irtool.cli.help import OUTPUT
 from irtool.cli.machines import named_machine
 from irtool.cli.memory_inputs import size_of
 from irtool.cli.output import Output
+from irtool.cli.parameters import Argument, Option
 from irtool.cli.prefetch import prefetch_classes
 from irtool.cli.report import Failure
 from irtool.cluster.context.model import RunContext
@@ -39,27 +38,27 @@ if TYPE_CHECKING:
 
 
 def _doctor(
-    path: Annotated[str, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    path: Annotated[str, Argument(metavar="RUN", help="A run folder.", show_default=False)],
     format: options.AnswerFormat = AnswerForm.table,
     against: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="A healthy run, or one of another device."),
+        Option(metavar="RUN", help="A healthy run, or one of another device."),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option("--task", metavar="TASK", help="Only this question (may be repeated)."),
+        Option("--task", metavar="TASK", help="Only this question (may be repeated)."),
     ] = None,
     open_page: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--open",
             help="Write a page with everything that it links, and show it in a browser.",
-            rich_help_panel=OUTPUT,
+            group=OUTPUT,
         ),
     ] = False,
     machine: options.MachineName = None,
     memory: Annotated[
-        str | None, typer.Option("--memory", metavar="SIZE", help="Of one device, 64GiB say.")
+        str | None, Option("--memory", metavar="SIZE", help="Of one device, 64GiB say.")
     ] = None,
     jobs: options.Jobs = None,
     limit: options.Limit = None,

@@ -9,13 +9,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Annotated
 
-import typer
-
 from irtool.cli import options
 from irtool.cli.answering import DocumentForm, write_answer
 from irtool.cli.failing import FailLevel, FailOn
 from irtool.cli.lint_settings import known_rules
 from irtool.cli.output import Output
+from irtool.cli.parameters import Argument
 from irtool.cli.report import Failure
 from irtool.ir.finding import RuleText
 from irtool.linting.failure.known import KnownLine, known_lines
@@ -31,8 +30,8 @@ _LIKE_A_CODE = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_][A-Za-z0-9]+)*")
 def command(
     what: Annotated[
         list[str],
-        typer.Argument(
-            metavar="CODE|PATH...",
+        Argument(
+            metavar="CODE|PATH",
             help="Codes, prefixes, names of rules; or logs, analyze_fail.ir, run folders, -.",
             show_default=False,
         ),

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Annotated
 
-import typer
-
+from irtool.cli.parameters import Option
 from irtool.ir.finding import SEVERITIES, Severity
 
 
@@ -22,7 +21,7 @@ class FailLevel(str, Enum):
 
 FailOn = Annotated[
     FailLevel,
-    typer.Option("--fail-on", metavar="SEVERITY",
+    Option("--fail-on", metavar="SEVERITY",
                  help="Exit 1 only from this severity on: error, warning, info, never."),
 ]  # fmt: skip
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
-import typer
-
 from irtool.cli import options
 from irtool.cli.answering import FindingsForm, write_findings
 from irtool.cli.configuration import read_configuration
@@ -16,6 +14,7 @@ from irtool.cli.gate_inputs import alone_for, of_ranks, pairs_for, read_pair
 from irtool.cli.lint_report import status_of
 from irtool.cli.lint_settings import Asked, settings_for
 from irtool.cli.output import Output
+from irtool.cli.parameters import Argument, Option
 from irtool.cli.report import Failure
 from irtool.ir.finding import Finding, Findings
 from irtool.linting.fingerprint import fingerprinted
@@ -32,44 +31,44 @@ FAMILY = "GAT"
 def command(
     old: Annotated[
         str,
-        typer.Argument(metavar="OLD", help="The golden dump, or a run folder. Budgets need none.",
+        Argument(metavar="OLD", help="The golden dump, or a run folder. Budgets need none.",
                        show_default=False),
     ],
     new: Annotated[
         str | None,
-        typer.Argument(metavar="NEW", help="The dump or run that is judged.", show_default=False),
+        Argument(metavar="NEW", help="The dump or run that is judged.", show_default=False),
     ] = None,
     format: options.FindingsFormat = FindingsForm.text,
     select: Annotated[
-        list[str] | None, typer.Option(metavar="CODE[,CODE]", help="Only these regressions.")
+        list[str] | None, Option(metavar="CODE[,CODE]", help="Only these regressions.")
     ] = None,
     ignore: Annotated[
-        list[str] | None, typer.Option(metavar="CODE[,CODE]", help="Not these regressions.")
+        list[str] | None, Option(metavar="CODE[,CODE]", help="Not these regressions.")
     ] = None,
     threshold: Annotated[
         list[str] | None,
-        typer.Option(metavar="CODE.NAME=NUMBER", help="GAT001.most_more=3 lets three pass."),
+        Option(metavar="CODE.NAME=NUMBER", help="GAT001.most_more=3 lets three pass."),
     ] = None,
     fail_on: Annotated[
         str | None,
-        typer.Option(metavar="SEVERITY", help="Exit 1 only from this severity on; or never.",
+        Option(metavar="SEVERITY", help="Exit 1 only from this severity on; or never.",
                      show_default="warning"),
     ] = None,
     budget: Annotated[
         list[str] | None,
-        typer.Option(metavar="MEASURE=LIMIT",
+        Option(metavar="MEASURE=LIMIT",
                      help="peak_memory=30GiB, or +5% against OLD; also [gate.budget]."),
     ] = None,
     trend: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Keep what this build costs as a line of JSON there."),
+        Option(metavar="FILE", help="Keep what this build costs as a line of JSON there."),
     ] = None,
     trend_page: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write a page of the trend.")
+        str | None, Option(metavar="FILE", help="Write a page of the trend.")
     ] = None,
     build: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="What the trend calls this build.",
+        Option(metavar="NAME", help="What the trend calls this build.",
                      show_default="the commit that CI names, else a number"),
     ] = None,
     machine: options.MachineName = None,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from typer.core import TyperCommand
+import click
+
+from irtool.cli.parameters import GroupedOption, HelpfulArgument
 
 READ = "What is read"
 OUTPUT = "Output"
@@ -106,10 +107,13 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 """By the command's words, two or three lines that a user would type."""
 
 
-class HelpfulCommand(TyperCommand):
+class HelpfulCommand(click.Command):
     """A command whose help groups options as they were declared, and ends in examples."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Nothing: arguments stand with the options, as the first group."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write arguments, options without a group, and then each group."""
         groups: dict[str, list[tuple[str, str]]] = {}
         shown = [(param, param.get_help_record(ctx)) for param in self.get_params(ctx)]
@@ -124,7 +128,7 @@ class HelpfulCommand(TyperCommand):
             with formatter.section(title):
                 formatter.write_dl(groups[title])
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write examples of the command."""
         examples = EXAMPLES.get(" ".join(_words(ctx)), ())
         if examples:
@@ -133,10 +137,25 @@ class HelpfulCommand(TyperCommand):
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
-def _group_of(param: Any) -> str:
-    if param.param_type_name == "argument":
+class FamilyOfCommands(click.Group):
+    """Commands below a word; nobody who asks for none of them has asked for anything."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """As they were added."""
+        return list(self.commands)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the options; where nothing is asked, print the help and end with status 2."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(self.get_help(ctx), err=True)
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
+
+
+def _group_of(param: click.Parameter) -> str:
+    if isinstance(param, HelpfulArgument):
         return "Arguments"
-    declared: str | None = getattr(param, "rich_help_panel", None)
+    declared = param.group if isinstance(param, GroupedOption) else ""
     return declared or (OUTPUT if "--format" in param.opts else "Options")
 
 
@@ -148,8 +167,8 @@ def _order(title: str) -> int:
     return 3 + last.index(title) if title in last else 2
 
 
-def _words(ctx: Any) -> Iterator[str]:
+def _words(ctx: click.Context) -> Iterator[str]:
     """The words behind ``irtool`` that lead to a command."""
     if ctx.parent is not None:
         yield from _words(ctx.parent)
-        yield ctx.info_name
+        yield str(ctx.info_name)

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-import typer
-
 from irtool.cli import complete, options
 from irtool.cli.answering import Answered, FindingsForm, write_findings
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
@@ -26,6 +24,7 @@ from irtool.cli.lint_report import (
 from irtool.cli.lint_settings import BAD_SETTING, Asked, settings_for
 from irtool.cli.lint_work import Plan, PlannedRule
 from irtool.cli.output import Output
+from irtool.cli.parameters import Option
 from irtool.cli.report import Failure, note, report, report_problems
 from irtool.cli.where import read_query
 from irtool.cluster.context.evidence import Evidence
@@ -52,45 +51,45 @@ def _lint(
     format: options.FindingsFormat = FindingsForm.text,
     select: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar=_CODES,
             help="Only these rules: codes, prefixes (COM), names.",
-            autocompletion=complete.codes,
+            complete=complete.codes,
         ),
     ] = None,
     extend_select: Annotated[
         list[str] | None,
-        typer.Option(metavar=_CODES, help="These rules too.", autocompletion=complete.codes),
+        Option(metavar=_CODES, help="These rules too.", complete=complete.codes),
     ] = None,
     ignore: Annotated[
         list[str] | None,
-        typer.Option(metavar=_CODES, help="Not these rules.", autocompletion=complete.codes),
+        Option(metavar=_CODES, help="Not these rules.", complete=complete.codes),
     ] = None,
     where: options.Where = None,
     baseline: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Known findings, which are not reported.")
+        str | None, Option(metavar="FILE", help="Known findings, which are not reported.")
     ] = None,
     update_baseline: Annotated[
-        bool, typer.Option("--update-baseline", help="Write all findings there, and report none.")
+        bool, Option("--update-baseline", help="Write all findings there, and report none.")
     ] = False,
     source_map: Annotated[
         list[str] | None,
-        typer.Option(metavar="FROM=TO", help="Where paths of Python files in dumps lead to here."),
+        Option(metavar="FROM=TO", help="Where paths of Python files in dumps lead to here."),
     ] = None,
     machine: options.MachineName = None,
     fail_on: Annotated[
         str | None,
-        typer.Option(metavar="SEVERITY", help="Exit 1 only from this severity on; or never.",
+        Option(metavar="SEVERITY", help="Exit 1 only from this severity on; or never.",
                      show_default="warning"),
     ] = None,
     exit_zero: Annotated[
-        bool, typer.Option("--exit-zero", help="Exit 0 even if there are findings.")
+        bool, Option("--exit-zero", help="Exit 0 even if there are findings.")
     ] = False,
     statistics: Annotated[
-        bool, typer.Option("--statistics", help="How often each rule spoke.")
+        bool, Option("--statistics", help="How often each rule spoke.")
     ] = False,
     all_passes: Annotated[
-        bool, typer.Option("--all-passes", help="Every dump of a run folder, not the telling ones.")
+        bool, Option("--all-passes", help="Every dump of a run folder, not the telling ones.")
     ] = False,
     limit: options.Limit = None,
     graph: options.GraphNumber = None,

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
-import typer
-from typer.core import TyperGroup
+import click
+from click.shell_completion import get_completion_class, shell_complete
 
 from irtool.cli.commands import COMMANDS
-from irtool.cli.opening import add_command
+from irtool.cli.opening import command_made_of
 from irtool.cli.report import Failure, forget_stream, report_failure, report_usage
 from irtool.ir.version import VERSION
 
@@ -27,44 +27,48 @@ TERMINATED = 143
 PIPE_CLOSED = 141
 """Exit status after the reader of a pipe went away, as shells have it."""
 
-# typer brings click along (inside itself in newer versions): its base of all usage errors.
-_ClickException = cast("type[Exception]", typer.BadParameter.__mro__[2])
-
 
 class Terminated(BaseException):
     """Somebody ended this process politely: what was begun is taken away."""
 
 
+NAME = "irtool"
+COMPLETE_VARIABLE = "_IRTOOL_COMPLETE"
+"""Set by a shell that asks what could stand next."""
+_HELP = """Read, check, re-plan and compare MindSpore's ANF IR dumps.
+
+Exit status: 0 done, nothing to see; 1 done, there is something to see; 2 could not do it.
+"""
+
+
 @cache
-def _command_of(name: str) -> Any:
-    """A command as typer runs it, made once: a program may ask many questions."""
+def _command_of(name: str) -> click.Command:
+    """A command as the parser runs it, made once: a program may ask many questions."""
     target = import_module(COMMANDS[name].module).command
-    if not isinstance(target, typer.Typer):
-        single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        add_command(single, name, target)
-        target = single
-    return typer.main.get_command(target)
+    return target if isinstance(target, click.Command) else command_made_of(name, target)
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(click.Group):
     """A group that imports a command's module when it is asked for, so that --help is quick."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return _command_of(cmd_name) if cmd_name in COMMANDS else None
 
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take the options; nobody who asks nothing is left with a list of all commands."""
         if not args and not ctx.resilient_parsing:
             from irtool.cli.start import first_steps
 
-            typer.echo(first_steps(), nl=False)
-            raise typer.Exit(2)
+            click.echo(first_steps(), nl=False)
+            ctx.exit(2)
         return super().parse_args(ctx, args)
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if _is_run(name):
             return super().resolve_command(ctx, ["doctor", *args])
@@ -78,7 +82,7 @@ class LazyGroup(TyperGroup):
             ctx.fail(f"there is no command {name!r}; {known}")
         return super().resolve_command(ctx, args)
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what it returns is the exit status, also where a test runs the app."""
         # Files are written by few commands, and what writes them need not be imported for --help.
         from irtool.cli.writing import PipeClosed, discard_all
@@ -88,7 +92,7 @@ class LazyGroup(TyperGroup):
             with noted_inputs():
                 status = super().invoke(ctx)
         except (BrokenPipeError, PipeClosed):
-            # Not an OSError: those typer would answer with status 1, which means findings here.
+            # Not an OSError: those the parser answers with status 1, which means findings here.
             raise ReaderGone from None
         except Failure as failure:
             report_failure(failure)
@@ -104,9 +108,9 @@ class LazyGroup(TyperGroup):
             status = 2
         finally:
             discard_all()
-        raise typer.Exit(status if isinstance(status, int) else 0)
+        return ctx.exit(status if isinstance(status, int) else 0)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
@@ -126,31 +130,43 @@ def _is_run(name: str) -> bool:
     return name not in COMMANDS and not name.startswith("-") and os.path.isdir(name)
 
 
-app = typer.Typer(
-    name="irtool",
-    cls=LazyGroup,
-    rich_markup_mode=None,
+def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        click.echo(f"irtool {VERSION}")
+        ctx.exit()
+
+
+def _show_completion(ctx: click.Context, param: click.Parameter, shell: str | None) -> None:
+    if shell and not ctx.resilient_parsing:
+        made = get_completion_class(shell)
+        if made is not None:
+            click.echo(made(app, {}, NAME, COMPLETE_VARIABLE).source())
+        ctx.exit()
+
+
+app = LazyGroup(
+    NAME,
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_version,
+            help="Print the version.",
+        ),
+        click.Option(
+            ["--completion"],
+            type=click.Choice(["bash", "zsh", "fish"]),
+            is_eager=True,
+            expose_value=False,
+            callback=_show_completion,
+            help='Print what makes a shell complete: eval "$(irtool --completion bash)".',
+        ),
+    ],
+    help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"irtool {VERSION}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(  # pyright: ignore[reportUnusedFunction]  # typer calls it
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
-    ] = False,
-) -> None:
-    """Read, check, re-plan and compare MindSpore's ANF IR dumps.
-
-    Exit status: 0 done, nothing to see; 1 done, there is something to see; 2 could not do it.
-    """
 
 
 class ReaderGone(Exception):
@@ -258,18 +274,19 @@ def _complete_streams() -> None:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    given = None if arguments is None else list(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        command = typer.main.get_command(app)
-        status = command.main(args=given, prog_name="irtool", standalone_mode=False)
-        return status if isinstance(status, int) else 0
-    except _ClickException as error:
+        instruction = os.environ.get(COMPLETE_VARIABLE)
+        if instruction:
+            return shell_complete(app, {}, NAME, COMPLETE_VARIABLE, instruction)
+        with app.make_context(NAME, list(given)) as context:
+            app.invoke(context)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
         report_usage(error)
-    except typer.Abort:
+    except click.Abort:
         return INTERRUPTED
-    except SystemExit:
-        # What the parser ends with where --help is written into a closed pipe.
-        raise ReaderGone from None
     except (BrokenPipeError, ReaderGone):
         raise
     except OSError as error:
@@ -277,7 +294,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except Exception as error:
         if os.environ.get("IRTOOL_DEBUG"):
             raise
-        report_failure(_bug(error, sys.argv[1:] if given is None else given))
+        report_failure(_bug(error, given))
     return 2
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Annotated
 
-import typer
-
 from irtool.cli import options
 from irtool.cli.answering import Answered, DrawnForm, tell
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
@@ -28,6 +26,7 @@ from irtool.cli.memory_inputs import (
     with_sizes,
 )
 from irtool.cli.output import Output
+from irtool.cli.parameters import Option
 from irtool.cluster.machine import Machine, default_machine
 from irtool.cluster.memory import VALIDATE_ERROR, MemoryOptions, memory
 from irtool.cluster.memory_plan import MemoryPlan, memory_plan
@@ -69,51 +68,47 @@ def _memory(
     format: options.DrawnFormat = DrawnForm.table,
     limit: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Does it fit? 60GiB of a device; exit 1 if not."),
+        Option(metavar="SIZE", help="Does it fit? 60GiB of a device; exit 1 if not."),
     ] = None,
     bind: options.Bind = None,
     order: Annotated[
         Order | None,
-        typer.Option(
+        Option(
             help="bfs is MindSpore's default; dump is the printed order.",
             show_default="as recorded, else bfs",
-            rich_help_panel=COUNTED,
+            group=COUNTED,
         ),
     ] = None,
     rounding: Annotated[
         Rounding,
-        typer.Option(
-            help="Of tensors: by the memory pool, by Somas, or not at all.", rich_help_panel=COUNTED
-        ),
+        Option(help="Of tensors: by the memory pool, by Somas, or not at all.", group=COUNTED),
     ] = Rounding.pool,
     views: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--views",
             help="Transpose, Split and slices are views, not copies.",
-            rich_help_panel=COUNTED,
+            group=COUNTED,
         ),
     ] = False,
     hccl_buffer: Annotated[
         str,
-        typer.Option(
-            metavar="SIZE", help="Of one communicator (HCCL_BUFFSIZE).", rich_help_panel=COUNTED
-        ),
+        Option(metavar="SIZE", help="Of one communicator (HCCL_BUFFSIZE).", group=COUNTED),
     ] = "200MiB",
     input_copies: Annotated[
         int,
-        typer.Option(
-            min=1,
-            max=1000,
+        Option(
+            least=1,
+            most=1000,
             metavar="N",
             help="Batches a device holds: 2 with dataset sink.",
-            rich_help_panel=COUNTED,
+            group=COUNTED,
         ),
     ] = 1,
     machine: options.MachineName = None,
-    layers: Annotated[bool, typer.Option("--layers", help="What stays, layer by layer.")] = False,
+    layers: Annotated[bool, Option("--layers", help="What stays, layer by layer.")] = False,
     servers: Annotated[
-        bool, typer.Option("--servers", help="What parameter server mode would move.")
+        bool, Option("--servers", help="What parameter server mode would move.")
     ] = False,
     rows: options.Rows = None,
     graph: options.GraphNumber = None,

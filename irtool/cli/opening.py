@@ -10,61 +10,67 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Annotated, Any, get_args
 
-import typer
+import click
 
 from irtool.cli.declared import with_signature
 from irtool.cli.help import OUTPUT, READ, HelpfulCommand
+from irtool.cli.parameters import Option, command_parameters, with_lists
 from irtool.cli.report import Failure, note
 
 OpenPage = Annotated[
     bool,
-    typer.Option("--open", help="Write a page and show it in a browser.", rich_help_panel=OUTPUT),
+    Option("--open", help="Write a page and show it in a browser.", group=OUTPUT),
 ]
 NoCache = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--no-cache",
         help="Read and look at everything again, remember nothing.",
-        rich_help_panel=READ,
+        group=READ,
     ),
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--jobs",
         "-j",
-        min=1,
+        least=1,
         metavar="N",
         help="Processes to read files with.",
         show_default="as many as there are processors, for much input",
-        rich_help_panel=READ,
+        group=READ,
     ),
 ]
 SchedulerAddress = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--scheduler",
         metavar="ADDRESS",
         help="Let the workers of a Dask cluster read files.",
-        rich_help_panel=READ,
+        group=READ,
     ),
 ]
 _HTML = "html"
 
 
-def add_command(app: typer.Typer, name: str, function: Callable[..., Any], **more: Any) -> None:
-    """Add a command to an app: its help with groups and examples, and the options of all commands.
+def command_made_of(name: str, function: Callable[..., Any], **more: Any) -> click.Command:
+    """A command of a function: its help with groups and examples, and the options of all commands.
 
     These are those of reading, and ``--open`` where a command has pages.
 
     Args:
-        app: to which it is added.
         name: of the command.
         function: what it does; its docstring is the help.
-        more: what ``typer.Typer.command`` takes beside these.
+        more: what ``click.Command`` takes beside these.
     """
     made = _with_reading(_with_open(name, function))
-    app.command(name, cls=HelpfulCommand, help=function.__doc__, **more)(made)
+
+    def called(**given: Any) -> Any:
+        return made(**with_lists(made, given))
+
+    return HelpfulCommand(
+        name, callback=called, params=command_parameters(made), help=function.__doc__, **more
+    )
 
 
 def _with_open(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

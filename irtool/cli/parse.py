@@ -8,12 +8,11 @@ from enum import Enum
 from functools import partial
 from typing import Annotated, Any, cast
 
-import typer
-
 from irtool.cli import options
 from irtool.cli.answering import AnswerForm
 from irtool.cli.inputs import input_size, inputs_for, pass_name, read_input
 from irtool.cli.output import Output
+from irtool.cli.parameters import Option
 from irtool.cli.parse_formats import TAKERS, Request, Writer, writer_for
 from irtool.cli.report import Failure, report_problems
 from irtool.cli.work import WorkerDied, processes_for, run_all
@@ -38,34 +37,34 @@ class Format(str, Enum):
 def command(
     paths: options.Paths,
     format: Annotated[
-        Format, typer.Option("--format", "-f", help="table is for people; ir prints back.")
+        Format, Option("--format", "-f", help="table is for people; ir prints back.")
     ] = Format.table,
     where: options.Where = None,
     group_by: Annotated[
         str | None,
-        typer.Option(metavar="FIELD[,FIELD]", help="Count nodes and bytes by fields: op,phase."),
+        Option(metavar="FIELD[,FIELD]", help="Count nodes and bytes by fields: op,phase."),
     ] = None,
     history: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NODE",
             help="What each pass made of a node: %12, a name, or a query.",
         ),
     ] = None,
     reduce: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NODE",
             help="The smallest part around a node that still reads and shows its findings.",
         ),
     ] = None,
     keep: Annotated[
         str | None,
-        typer.Option(metavar="CODE[,CODE]", help="With --reduce: findings that have to stay."),
+        Option(metavar="CODE[,CODE]", help="With --reduce: findings that have to stay."),
     ] = None,
     redact: Annotated[
         bool,
-        typer.Option("--redact", help="Print it with names, paths and scopes replaced."),
+        Option("--redact", help="Print it with names, paths and scopes replaced."),
     ] = False,
     limit: options.Limit = None,
     rank: options.Rank = None,

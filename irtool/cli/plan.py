@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from irtool.cli import options as shared
 from irtool.cli.answering import Answered, AnswerForm, tell
 from irtool.cli.begin import begin_of, context_of, find_begin
@@ -19,6 +17,7 @@ from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.machines import named_machine, with_overlap
 from irtool.cli.memory_inputs import size_of, sized, sizes_of
 from irtool.cli.output import Output
+from irtool.cli.parameters import Argument, Option
 from irtool.cli.plan_asked import horizon_of, nodes_like, pins_of, ranks_of
 from irtool.cli.plan_forms import plan_itself
 from irtool.cli.plan_options import PlanOptions, not_weighed, refuse_ignored, way_of
@@ -56,13 +55,11 @@ PLAN_ITSELF = frozenset({"ir", "strategy", "shard", "msjob"})
 def _plan(
     path: Annotated[
         str,
-        typer.Argument(
-            metavar="BEGIN", help="A begin dump, a run folder, or -.", show_default=False
-        ),
+        Argument(metavar="BEGIN", help="A begin dump, a run folder, or -.", show_default=False),
     ],
     options: PlanOptions,
     format: Annotated[
-        Format, typer.Option("--format", "-f", help="ir, strategy, shard, msjob: the plan itself.")
+        Format, Option("--format", "-f", help="ir, strategy, shard, msjob: the plan itself.")
     ] = Format.table,
     assumptions: shared.Assumptions = False,
     fail_on: FailOn = FailLevel.info,

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Literal
 
-import typer
-from typer.models import OptionInfo
-
 from irtool.cli import options
 from irtool.cli.declared import notes_of
+from irtool.cli.parameters import Option
 from irtool.cli.report import Failure
 from irtool.ir.dump import Dump
 from irtool.sharding.network.context import ParallelContext
@@ -77,156 +75,150 @@ _OUTS_PLACE = Place(("plan", "devices"))
 class PlanOptions:
     """What the command line asks of a plan, as it is typed."""
 
-    algorithm: Annotated[Algorithm, typer.Option(help="How to search.")] = Algorithm.exact
-    to: Annotated[int | None, typer.Option(min=1, metavar="N", help="Devices to plan for.")] = None
+    algorithm: Annotated[Algorithm, Option(help="How to search.")] = Algorithm.exact
+    to: Annotated[int | None, Option(least=1, metavar="N", help="Devices to plan for.")] = None
     machine: options.MachineName = None
     overlap: Annotated[options.Overlap, Place(("plan", *_IMITATED))] = None
     memory: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="At most so much a device: 30GiB.", rich_help_panel=HELD),
+        Option(metavar="SIZE", help="At most so much a device: 30GiB.", group=HELD),
         Place(("plan", "devices", "stages", "candidates")),
     ] = None
     to_stages: Annotated[
         int | None,
-        typer.Option(
-            min=1,
+        Option(
+            least=1,
             metavar="S",
             help="Cut the network into so many pipeline stages.",
-            rich_help_panel=DECIDED,
+            group=DECIDED,
         ),
         Place(("stages",)),
     ] = None
     micro_batches: Annotated[
         int | None,
-        typer.Option(
-            min=1,
+        Option(
+            least=1,
             metavar="M",
             show_default="4 a stage",
             help="Of a step, in stages.",
-            rich_help_panel=DECIDED,
+            group=DECIDED,
         ),
         Place(("stages",)),
     ] = None
     optimizer_parallel: Annotated[
         Decide | None,
-        typer.Option(
+        Option(
             help="auto: which weights to cut over their replicas.",
             show_default="as the context says",
-            rich_help_panel=DECIDED,
+            group=DECIDED,
         ),
         Place(("plan", "stages")),
     ] = None
     recompute: Annotated[
         Decide | None,
-        typer.Option(
+        Option(
             help="auto: which operators to run again, so as not to keep results.",
             show_default="none",
-            rich_help_panel=DECIDED,
+            group=DECIDED,
         ),
         Place(("plan", "stages")),
     ] = None
     pin: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="QUERY=STRATEGY",
             help="Operators that must have a strategy.",
-            rich_help_panel=HELD,
+            group=HELD,
         ),
         Place(("plan", "devices", *_IMITATED)),
     ] = None
     keep_configured: Annotated[
         bool,
-        typer.Option(
-            "--keep-configured", help="What users sharded stays as it is.", rich_help_panel=HELD
-        ),
+        Option("--keep-configured", help="What users sharded stays as it is.", group=HELD),
         Place(("plan", *_IMITATED)),
     ] = False
     region: Annotated[
         str | None,
-        typer.Option(
-            metavar="QUERY", help="Plan these operators, freeze all others.", rich_help_panel=HELD
-        ),
+        Option(metavar="QUERY", help="Plan these operators, freeze all others.", group=HELD),
         Place(("plan",)),
     ] = None
     onto: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="OLD",
             help="A begin dump whose plan stays where nothing changed.",
-            rich_help_panel=HELD,
+            group=HELD,
         ),
         Place(("plan",)),
     ] = None
     bind: options.Bind = None
     scale: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="ROLE=SIZE,…",
             help="Plan a network of other sizes: layers=80,hidden=8192,heads=64,batch=1024.",
-            rich_help_panel=OTHER_SIZES,
+            group=OTHER_SIZES,
         ),
         Place(("plan", "stages", "candidates")),
     ] = None
     role: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="ROLE=SIZE,…",
             help="Which size of the dump plays a role that several could play.",
-            rich_help_panel=OTHER_SIZES,
+            group=OTHER_SIZES,
         ),
         Place(("plan", "stages", "candidates")),
     ] = None
     candidate: Annotated[
         int | None,
-        typer.Option(
-            min=1,
+        Option(
+            least=1,
             metavar="N",
             show_default="the fastest that fits",
             help="Of what was searched together: which one to plan and write.",
-            rich_help_panel=OTHER_SIZES,
+            group=OTHER_SIZES,
         ),
         Place(("candidates",)),
     ] = None
     lost: Annotated[
         str | None,
-        typer.Option(
-            metavar="RANKS", help="Ranks whose devices are gone: 3,5,8-15.", rich_help_panel=AFTER
-        ),
+        Option(metavar="RANKS", help="Ranks whose devices are gone: 3,5,8-15.", group=AFTER),
         Place(("devices",)),
     ] = None
     horizon: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="STEPS",
             show_default="10000",
             help="Steps that pay off what is moved and compiled for other devices.",
-            rich_help_panel=AFTER,
+            group=AFTER,
         ),
         Place(("devices",)),
     ] = None
     keys: Annotated[
         Keys | None,
-        typer.Option(
+        Option(
             help="With --format strategy: which of MindSpore's files.",
             show_default="operators, or parameters where those can't be told apart",
-            rich_help_panel=FILES,
+            group=FILES,
         ),
         _STRATEGY,
     ] = None
     names: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="SAVED.json",
             help="A strategy file of MindSpore's to check keys by.",
-            rich_help_panel=FILES,
+            group=FILES,
         ),
         _STRATEGY,
     ] = None
     row_coefficient: Annotated[
         float | None,
-        typer.Option(
+        Option(
             "--matmul-mem-coef",
-            min=0,
+            least=0,
             metavar="X",
             help="Of recursive: MindSpore's rp_matmul_mem_coef.",
         ),
@@ -234,42 +226,42 @@ class PlanOptions:
     ] = None
     name: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME",
             help="With --format msjob: what the job is called.",
             show_default="mindspore-training",
-            rich_help_panel=FILES,
+            group=FILES,
         ),
         _JOB,
     ] = None
     image: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="IMAGE",
             help="With --format msjob: the image of all pods.",
             show_default="mindspore-image-name:tag",
-            rich_help_panel=FILES,
+            group=FILES,
         ),
         _JOB,
     ] = None
     command: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="SHELL",
             help="With --format msjob: what every role runs.",
             show_default="python train.py",
-            rich_help_panel=FILES,
+            group=FILES,
         ),
         _JOB,
     ] = None
     servers: Annotated[
         int | None,
-        typer.Option(
-            min=0,
+        Option(
+            least=0,
             metavar="N",
             show_default="1 if parameters live on servers, else 0",
             help="With --format msjob: parameter servers.",
-            rich_help_panel=FILES,
+            group=FILES,
         ),
         _JOB,
     ] = None
@@ -283,9 +275,8 @@ class PlanOptions:
 
 
 def _flag(name: str) -> str:
-    option = notes_of(PlanOptions, OptionInfo)[name]
-    # Where the option stands in an annotation, Typer's first argument is a flag, not the default.
-    return str(option.default) if isinstance(option.default, str) else f"--{name.replace('_', '-')}"
+    names = notes_of(PlanOptions, Option)[name].names
+    return names[0] if names else f"--{name.replace('_', '-')}"
 
 
 _PLACES = notes_of(PlanOptions, Place)

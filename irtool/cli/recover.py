@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from irtool.cli import options
 from irtool.cli.answering import AnswerForm, write_answer
 from irtool.cli.configuration import load_custom_rules, read_configuration
@@ -17,6 +15,7 @@ from irtool.cli.context import ContextArguments, context_command
 from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.machines import named_machine
 from irtool.cli.output import Output
+from irtool.cli.parameters import Argument, Option
 from irtool.cli.recover_inputs import begins_of, read_run
 from irtool.cli.report import Failure
 from irtool.cluster.machine import Machine, default_machine
@@ -33,47 +32,47 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
 def _recover(
     path: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run folder, or its begin dump.",
+        str, Argument(metavar="RUN", help="A run folder, or its begin dump.",
                             show_default=False),
     ],
     format: options.AnswerFormat = AnswerForm.table,
     lost: Annotated[
-        str | None, typer.Option(metavar="RANKS", help="Ranks whose devices are gone: 3,5,8-15.")
+        str | None, Option(metavar="RANKS", help="Ranks whose devices are gone: 3,5,8-15.")
     ] = None,
     to: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Devices to go on with.")
+        int | None, Option(least=1, metavar="N", help="Devices to go on with.")
     ] = None,
     add_devices: Annotated[
-        int, typer.Option("--add-devices", min=0, metavar="N", help="Devices that joined.")
+        int, Option("--add-devices", least=0, metavar="N", help="Devices that joined.")
     ] = 0,
     plan: Annotated[
         str | None,
-        typer.Option(metavar="BEGIN", help="A begin dump with a plan for the new devices."),
+        Option(metavar="BEGIN", help="A begin dump with a plan for the new devices."),
     ] = None,
     grown: Annotated[
-        str | None, typer.Option(metavar="BEGIN", help="The begin dump with layers added.")
+        str | None, Option(metavar="BEGIN", help="The begin dump with layers added.")
     ] = None,
     scaled: Annotated[
-        bool, typer.Option("--scaled", help="Scale strategies, don't search for better ones.")
+        bool, Option("--scaled", help="Scale strategies, don't search for better ones.")
     ] = False,
     horizon: Annotated[
         str | None,
-        typer.Option(metavar="STEPS", show_default="10000",
+        Option(metavar="STEPS", show_default="10000",
                      help="Steps that pay off what is moved and compiled for a new plan."),
     ] = None,
     machine: options.MachineName = None,
     server: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Devices of a server, which fail together; "
+        Option(least=1, metavar="N", help="Devices of a server, which fail together; "
                      "else the machine's."),
     ] = None,
     data_bytes: Annotated[
         str | None,
-        typer.Option("--data-bytes", metavar="SIZE", help="State beside parameters: 20GiB."),
+        Option("--data-bytes", metavar="SIZE", help="State beside parameters: 20GiB."),
     ] = None,
     assume: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=NUMBER", help="For the time: step_seconds=2.5."),
+        Option(metavar="NAME=NUMBER", help="For the time: step_seconds=2.5."),
     ] = None,
     limit: options.Limit = None,
     allow_unknown: options.AllowUnknown = False,

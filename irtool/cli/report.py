@@ -114,7 +114,7 @@ def report_failure(failure: Failure) -> None:
 
 
 def report_usage(error: Any) -> None:
-    """Print what is wrong with the command line, as typer's parser says it."""
+    """Print what is wrong with the command line, as the parser says it."""
     if type(error).__name__ == "NoArgsIsHelpError":
         say(str(error.format_message()))
         return

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Annotated
 
-import typer
-
 from irtool.cli import complete, options
 from irtool.cli.answering import DocumentForm, write_answer
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.lint_settings import known_rules
 from irtool.cli.output import Output
+from irtool.cli.parameters import Argument, Option
 from irtool.cli.report import Failure, note
 from irtool.cli.writing import CODE, cannot_write, told, write_file
 from irtool.ir.finding import RuleText
@@ -33,19 +32,17 @@ from irtool.report.rules import operators_answer, operators_report, rules_answer
 def command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[CODE|OPERATOR]...",
+        Argument(
+            metavar="CODE|OPERATOR",
             help="Only these: codes, prefixes (COM), names of rules; or operators.",
             show_default=False,
-            autocompletion=complete.codes,
+            complete=complete.codes,
         ),
     ] = None,
-    operators: Annotated[
-        bool, typer.Option("--operators", help="Sharding rules of operators.")
-    ] = False,
+    operators: Annotated[bool, Option("--operators", help="Sharding rules of operators.")] = False,
     format: options.DocumentFormat = DocumentForm.table,
     write_docs: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Write the pages of docs/rules.")
+        str | None, Option(metavar="FOLDER", help="Write the pages of docs/rules.")
     ] = None,
     config: options.Config = None,
     output_file: options.OutputFile = None,

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated
 
-import typer
-
 from irtool.cli import options
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
 from irtool.cli.output import Output
+from irtool.cli.parameters import Argument, Option
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cli.viz_choice import Choice, check_choice, chosen
 from irtool.cli.viz_formats import WRITERS, Drawing, format_of
@@ -52,49 +51,49 @@ class LayoutBy(str, Enum):
 
 def _viz(
     path: Annotated[
-        str, typer.Argument(metavar="PATH", help="A dump, a run folder, or -.", show_default=False)
+        str, Argument(metavar="PATH", help="A dump, a run folder, or -.", show_default=False)
     ],
     format: Annotated[
         Format | None,
-        typer.Option("--format", "-f", help="By default what -o FILE ends with, else svg."),
+        Option("--format", "-f", help="By default what -o FILE ends with, else svg."),
     ] = None,
     max_nodes: Annotated[
         int,
-        typer.Option(
+        Option(
             "--max-nodes",
-            min=0,
+            least=0,
             metavar="N",
             help="Boxes at most: layers are folded and scopes closed until they fit; 0: no limit.",
         ),
     ] = MAX_BOXES,
     expand: Annotated[
         list[str] | None,
-        typer.Option(metavar="SCOPE", help="Open this scope in any case; may be given again."),
+        Option(metavar="SCOPE", help="Open this scope in any case; may be given again."),
     ] = None,
     around: Annotated[
-        str | None, typer.Option(metavar="NODE", help="Only what is near a node: %12 or a name.")
+        str | None, Option(metavar="NODE", help="Only what is near a node: %12 or a name.")
     ] = None,
     radius: Annotated[
-        int, typer.Option(min=0, metavar="N", help="How many steps away, with --around.")
+        int, Option(least=0, metavar="N", help="How many steps away, with --around.")
     ] = 2,
     path_between: Annotated[
         tuple[str, str] | None,
-        typer.Option("--path", metavar="A B", help="Only what is on a way from A to B."),
+        Option("--path", metavar="A B", help="Only what is on a way from A to B."),
     ] = None,
     where: options.Where = None,
     whole: Annotated[
         bool,
-        typer.Option("--whole", help="All stages of a run, joined where one sends to another."),
+        Option("--whole", help="All stages of a run, joined where one sends to another."),
     ] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Monads, loads and what only orders, too.")
+        bool, Option("--all", help="Monads, loads and what only orders, too.")
     ] = False,
     color_by: Annotated[
-        ColourBy, typer.Option("--color-by", "--colour-by", help="What colours mean.")
+        ColourBy, Option("--color-by", "--colour-by", help="What colours mean.")
     ] = ColourBy.op,
     layout: Annotated[
         LayoutBy | None,
-        typer.Option(
+        Option(
             help="Who places the boxes of an svg: irtool itself, or Graphviz's program dot. By "
             "default dot where it is installed.",
             show_default=False,
@@ -102,16 +101,14 @@ def _viz(
     ] = None,
     overlay: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="What check, lint, plan, cost, memory or diff wrote with --format json.",
         ),
     ] = None,
     check: Annotated[
         bool,
-        typer.Option(
-            "--check/--no-check", help="Slices and findings of check, on dumps it can judge."
-        ),
+        Option("--check/--no-check", help="Slices and findings of check, on dumps it can judge."),
     ] = True,
     graph: options.GraphNumber = None,
     config: options.Config = None,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from jsonschema import Draft202012Validator, validate
-from typer.testing import CliRunner
 
 from irtool.cli.main import app
 from irtool.report.reference import schema_of

@@ -22,14 +22,14 @@ def offered(line: str) -> list[str]:
             **os.environ,
             "COMP_WORDS": line,
             "COMP_CWORD": str(len(words) - 1),
-            "_IRTOOL_COMPLETE": "complete_bash",
+            "_IRTOOL_COMPLETE": "bash_complete",
         },
         capture_output=True,
         text=True,
         check=False,
     )
     assert "Traceback" not in ran.stderr
-    return ran.stdout.split("\n")
+    return [line.removeprefix("plain,") for line in ran.stdout.split("\n")]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from irtool.cli.main import app
 from irtool.cli.where import _note_near, near_operators

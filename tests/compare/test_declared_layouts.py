@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from numpy.typing import NDArray
-from typer.testing import CliRunner
 
 from irtool.cli.main import app
 from irtool.compare.layouts.declared import BadLayout, SideLayout, layouts_of

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from irtool.cli.main import app
 from tests.cluster.rank_dumps import Do, all_reduce, rank_text

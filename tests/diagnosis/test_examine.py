@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from irtool.cli.main import app
 from irtool.diagnosis.diagnosis import TASKS, CannotJudge, Diagnosis, ranked

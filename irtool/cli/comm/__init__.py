@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import typer
+import click
 
 from irtool.cli.comm import fuse, groups, hang, reuse
-from irtool.cli.opening import add_command
+from irtool.cli.help import FamilyOfCommands
+from irtool.cli.opening import command_made_of
 
-command = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
+command: click.Group = FamilyOfCommands(
+    "comm",
     help="What is communicated: groups, hangs, reuse of subgraphs, fusion.",
 )
 for _name, _help, _function in (
@@ -19,4 +18,4 @@ for _name, _help, _function in (
     ("reuse", "Reuse of subgraphs: streams, labels, the best value.", reuse.command),
     ("fuse", "Buckets of fused collectives, and better ones.", fuse.command),
 ):
-    add_command(command, _name, _function, short_help=_help)
+    command.add_command(command_made_of(_name, _function, short_help=_help))

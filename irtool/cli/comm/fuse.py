@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
-
 from irtool.cli import options
 from irtool.cli.answering import DrawnForm, write_answer
 from irtool.cli.cluster_inputs import Asked, Rank, machine_for, read_cluster, whole
 from irtool.cli.output import Output
+from irtool.cli.parameters import Option
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.fuse import (
     Bucket,
@@ -30,13 +29,11 @@ def command(
     format: options.DrawnFormat = DrawnForm.table,
     size: Annotated[
         int | None,
-        typer.Option(min=1, metavar="MB", help="Buckets of comm_fusion's mode size (auto is 64)."),
+        Option(least=1, metavar="MB", help="Buckets of comm_fusion's mode size (auto is 64)."),
     ] = None,
     index: Annotated[
         str | None,
-        typer.Option(
-            metavar="I,J,…", help="Buckets of comm_fusion's mode index: where they begin."
-        ),
+        Option(metavar="I,J,…", help="Buckets of comm_fusion's mode index: where they begin."),
     ] = None,
     machine: options.MachineName = None,
     rank: Rank = None,

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from irtool.cli import complete, options
 from irtool.cli.answering import Answered, DrawnForm, tell
 from irtool.cli.cluster_inputs import Asked, Rank, Read, machine_for, read_cluster
 from irtool.cli.output import Output
+from irtool.cli.parameters import Argument, Option
 from irtool.cli.report import Failure, report_problems
 from irtool.cli.where import read_query
 from irtool.cluster.groups import GroupReport, group_report, named_group
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 def command(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="PATH",
             help="A run folder, a dump, several of different ranks, or -; none with --group.",
             show_default=False,
@@ -34,12 +33,10 @@ def command(
     format: options.DrawnFormat = DrawnForm.table,
     group: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="What is this group of a log?", autocompletion=complete.groups
-        ),
+        Option(metavar="NAME", help="What is this group of a log?", complete=complete.groups),
     ] = None,
     listed: Annotated[
-        bool, typer.Option("--list", help="A line for every communication, in launch order.")
+        bool, Option("--list", help="A line for every communication, in launch order.")
     ] = False,
     where: options.Where = None,
     machine: options.MachineName = None,

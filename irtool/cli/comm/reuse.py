@@ -7,12 +7,11 @@ import re
 from enum import Enum
 from typing import Annotated
 
-import typer
-
 from irtool.cli import options
 from irtool.cli.answering import DrawnForm, write_answer
 from irtool.cli.cluster_inputs import Asked, Rank, Read, read_cluster, whole
 from irtool.cli.output import Output
+from irtool.cli.parameters import Option
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.reuse import ReuseReport, reuse_report
 from irtool.cluster.reuse_graph import Target
@@ -36,7 +35,7 @@ def command(
     format: options.DrawnFormat = DrawnForm.table,
     value: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--limit",
             metavar="TEXT",
             help="The raw value of MS_COMM_COMPILER_OPT.",
@@ -44,20 +43,20 @@ def command(
         ),
     ] = None,
     log: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A log to hold against the prediction.")
+        str | None, Option(metavar="FILE", help="A log to hold against the prediction.")
     ] = None,
     target_version: Annotated[
-        str, typer.Option(metavar="VERSION", help="MindSpore's version; 1.8 to 2.2 reuse.")
+        str, Option(metavar="VERSION", help="MindSpore's version; 1.8 to 2.2 reuse.")
     ] = "2.2",
     stream_limit: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Streams of the device.")
+        int, Option(least=1, metavar="N", help="Streams of the device.")
     ] = STREAM_LIMIT,
     task_optimisation: Annotated[
-        bool, typer.Option("--task-opt", help="HCCL's task optimisation is on.")
+        bool, Option("--task-opt", help="HCCL's task optimisation is on.")
     ] = False,
     parallel_mode: Annotated[
         ParallelGroups,
-        typer.Option("--communi-parallel-mode", help="Which groups have streams of their own."),
+        Option("--communi-parallel-mode", help="Which groups have streams of their own."),
     ] = ParallelGroups.all,
     rank: Rank = None,
     devices: options.Devices = None,

@@ -6,13 +6,12 @@ import os
 from enum import Enum
 from typing import Annotated
 
-import typer
-
 from irtool.cli import options as shared_options
 from irtool.cli.answering import DrawnForm
 from irtool.cli.failing import FailLevel, FailOn
 from irtool.cli.opening import SchedulerAddress
 from irtool.cli.output import Output
+from irtool.cli.parameters import Argument, Option
 from irtool.cli.report import Failure
 
 ASKED = "Other questions"
@@ -36,7 +35,7 @@ _OWN_FORMS = (Format.model_explorer, Format.msprobe_csv)
 def command(
     paths: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="LEFT RIGHT",
             help="Two dumps, run folders, checkpoints, tensor dumps or digests; with --passes, "
             "--ranks or --digest one run folder.",
@@ -45,97 +44,89 @@ def command(
     ],
     format: Annotated[
         Format,
-        typer.Option(
-            "--format", "-f", help="table is for people, msprobe-csv has msprobe's columns."
-        ),
+        Option("--format", "-f", help="table is for people, msprobe-csv has msprobe's columns."),
     ] = Format.table,
     passes: Annotated[
         bool,
-        typer.Option(
-            "--passes", help="What each pass of one compilation changed.", rich_help_panel=ASKED
-        ),
+        Option("--passes", help="What each pass of one compilation changed.", group=ASKED),
     ] = False,
     ranks: Annotated[
         bool,
-        typer.Option(
-            "--ranks", help="How the graphs of a run's ranks differ.", rich_help_panel=ASKED
-        ),
+        Option("--ranks", help="How the graphs of a run's ranks differ.", group=ASKED),
     ] = False,
     loss: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--loss",
             help="The loss curves of two runs: logs, tables, folders.",
-            rich_help_panel=ASKED,
+            group=ASKED,
         ),
     ] = False,
     repeat: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="RUN",
             help="Another healthy run of the left side: what differs between them is noise.",
-            rich_help_panel=ASKED,
+            group=ASKED,
         ),
     ] = None,
     strict: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--strict",
             help="Status 1 for a single bit, and for anything that both do not have.",
-            rich_help_panel=TENSORS,
+            group=TENSORS,
         ),
     ] = False,
     map_file: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--map",
             metavar="FILE",
             help="Names of the left tensors = names on the right; or JSON.",
-            rich_help_panel=TENSORS,
+            group=TENSORS,
         ),
     ] = None,
     layout: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="How the ranks of both runs are cut (JSON or TOML): they are put together.",
-            rich_help_panel=TENSORS,
+            group=TENSORS,
         ),
     ] = None,
     write_layout: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--write-layout",
             help="Propose such a file from shapes and names, to -o.",
-            rich_help_panel=ASKED,
+            group=ASKED,
         ),
     ] = False,
     step: Annotated[
         int | None,
-        typer.Option(
-            min=0, metavar="N", help="Only the tensors of this step.", rich_help_panel=TENSORS
-        ),
+        Option(least=0, metavar="N", help="Only the tensors of this step.", group=TENSORS),
     ] = None,
     digest: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--digest",
             help="Write a run's statistics to -o, to be compared later.",
-            rich_help_panel=ASKED,
+            group=ASKED,
         ),
     ] = False,
     scheduler: SchedulerAddress = None,
     left_strategy: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="Of checkpoints that ranks share: the strategy file of the left one.",
-            rich_help_panel=TENSORS,
+            group=TENSORS,
         ),
     ] = None,
     right_strategy: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The same of the right one.", rich_help_panel=TENSORS),
+        Option(metavar="FILE", help="The same of the right one.", group=TENSORS),
     ] = None,
     jobs: shared_options.Jobs = None,
     where: shared_options.Where = None,
