@@ -9,7 +9,9 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
-from typing import Any, TextIO
+from typing import TextIO
+
+import click
 
 from irtool.ir.finding import Finding
 from irtool.report.plain import colours_wanted
@@ -113,18 +115,15 @@ def report_failure(failure: Failure) -> None:
     )
 
 
-def report_usage(error: Any) -> None:
-    """Print what is wrong with the command line, as the parser says it."""
-    if type(error).__name__ == "NoArgsIsHelpError":
-        say(str(error.format_message()))
-        return
-    message = str(error.format_message()).rstrip(".").replace("Value error, ", "")
-    context = getattr(error, "ctx", None)
+def report_usage(error: click.ClickException) -> None:
+    """Print what is wrong with the command line."""
+    message = error.format_message().rstrip(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
     hint = f"{context.command_path} --help shows the options" if context else ""
-    close = getattr(error, "possibilities", None)
-    if close:
+    if isinstance(error, click.NoSuchOption):
         message = f"there is no option {error.option_name}"
-        hint = f"did you mean {' or '.join(sorted(close))}?"
+        if error.possibilities:
+            hint = f"did you mean {' or '.join(sorted(error.possibilities))}?"
     wrong = re.search(r"'([^']*)' is not one of (.*)", message)
     if wrong:
         near = get_close_matches(wrong[1], re.findall(r"'([^']*)'", wrong[2]), n=1)
