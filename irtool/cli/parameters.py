@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 import click
 from click.shell_completion import CompletionItem
@@ -207,8 +207,8 @@ def _argument(parameter: inspect.Parameter, declared: Argument, kind: _Kind) -> 
 
 
 def _default(parameter: inspect.Parameter) -> Any:
-    value = parameter.default
-    if value is parameter.empty or (isinstance(value, (list, tuple)) and not value):
+    value: Any = parameter.default
+    if value is parameter.empty or value == [] or value == ():
         return None
     return value.value if isinstance(value, Enum) else value
 
@@ -216,10 +216,12 @@ def _default(parameter: inspect.Parameter) -> Any:
 def _type(kind: Any, declared: Option | None) -> Any:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _MemberOf(kind)
-    bounds = None if declared is None else (declared.least, declared.most)
-    if bounds is None or bounds == (None, None):
-        return kind
-    return _Integer(*bounds) if kind is int else click.FloatRange(*bounds)
+    least, most = (None, None) if declared is None else (declared.least, declared.most)
+    if least is None and most is None:
+        return cast("object", kind)
+    if kind is float:
+        return click.FloatRange(least, most)
+    return _Integer(None if least is None else int(least), None if most is None else int(most))
 
 
 def _completer(declared: _Declared) -> Any:
