@@ -200,7 +200,10 @@ def _departure(
     if shards[0] != shards[1]:
         setting, value = "enable_parallel_optimizer", shards[1]
         one, other = (here, there) if shards[0] else (there, here)
-        text += f" (optimizer parallel is on on rank {one.rank}, off on rank {other.rank})"
+        text += (
+            f" (optimizer parallel cuts weights on rank {one.rank}, none on rank {other.rank}: "
+            "it is off there, or its threshold is higher)"
+        )
     return Departure(
         tuple(odd), tuple(common), certain, kind, index,
         place(here, index) if index < len(left) else None,
