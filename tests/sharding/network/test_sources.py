@@ -15,13 +15,11 @@ SHAPE = (8, 16)
 PAIR = "<Tuple[Tensor[Float32]*2], TupleShape((8, 16), (8, 16))>"
 
 
-def source_of(dump: Dump, *, through_items: bool = True) -> tuple[str, int]:
+def source_of(dump: Dump, **asked: bool) -> tuple[str, int]:
     """The operator, or the parameter, behind Tanh's operand, and the item of it."""
     analysis = analysis_of(network_of(dump), ParallelContext(8))
     (last,) = (node for node in dump.nodes() if node.op == "Tanh")
-    found, item = real_source(
-        analysis, analysis.network.inputs[last][0], through_items=through_items
-    )
+    found, item = real_source(analysis, analysis.network.inputs[last][0], **asked)
     assert isinstance(found, Node | GraphParameter)
     return (found.op if isinstance(found, Node) else found.name), item
 
