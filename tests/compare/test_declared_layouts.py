@@ -166,6 +166,33 @@ def test_ranks_that_the_layout_does_not_make_are_said(tmp_path: Path) -> None:
     assert "makes 4 ranks" in found.right.complaints[0]
 
 
+@pytest.mark.parametrize(("reads_data", "is_named"), [(True, True), (False, False)])
+def test_terms_of_a_gradient_are_to_be_added_up_before_they_are_handed_on(
+    tmp_path: Path, reads_data: bool, is_named: bool
+) -> None:
+    """A table reads parameters alone: the gradient of these may be summed after the step."""
+    draw = np.random.default_rng(5)
+    table, x, g = (draw.normal(size=(5, WIDTH)).astype(np.float32) for _ in range(3))
+    terms = [g.copy(), g.copy()]
+    terms[0][2:], terms[1][:2] = 0, 0  # each rank has its part of the sequence
+
+    def entries(gradient: Values) -> list[Entry]:
+        if reads_data:
+            name, given = "Torch.exp.0", [x]
+        else:
+            name, given = "Functional.embedding.0", [np.arange(5), table]
+        result = np.exp(x) if reads_data else table
+        made = gradient * result if reads_data else gradient
+        return [(f"{name}.forward", given, result), (f"{name}.backward", [gradient], made)]
+
+    one = written(tmp_path / "one", [entries(g)])
+    two = written(tmp_path / "two", [entries(term) for term in terms])
+    first = compared(one, two, ONE, SideLayout(2)).first
+    assert (first is not None) is is_named
+    if first is not None:
+        assert "the gradient input.0 is a term of a sum" in first.why
+
+
 # -- ways to hold a tensor
 
 

@@ -319,7 +319,7 @@ class Assembler:
         op = self.sides[which].ops[index].op
         if family(op.type) in _LINEAR or op.is_module or self._is_told:
             return
-        if _sums(values) & self.reduced[which]:
+        if _sums(values) & self.reduced[which] or not self._hands_gradients_on(which, index):
             return
         self._is_told = True
         ranks = tuple(sorted({rank for rank, _ in self.sides[which].ops[index].parts.values()}))
@@ -328,6 +328,17 @@ class Assembler:
             "tensor parallel ranks: it is read before anything added it up"
         )
         self.found.odd.append(Odd(which, index, ranks, math.nan, why))
+
+    def _hands_gradients_on(self, which: int, index: int) -> bool:
+        """Whether its call read more than parameters: gradients of these may be summed later."""
+        side = self.sides[which]
+        call = side.ops[index].op.call
+        for item in side.ops:
+            op = item.op
+            if op.phase == "forward" and op.call == call:
+                dtypes = side.run.columns.dtypes
+                return any(p not in op.parameters and is_float(dtypes[p]) for p in op.inputs)
+        return False
 
     def _add_replica(
         self,
