@@ -114,6 +114,19 @@ def test_a_small_slice_of_a_weight_is_told_and_a_tiny_one_is_not(columns: int, t
     assert bool(lint(rule("OPS003"), compilation({"validate": text})).findings) == told
 
 
+def test_what_another_stage_sends_may_change_whatever_it_waits_for() -> None:
+    """Depends say when a Receive runs, not what it receives."""
+    wait = f"%0(a) = Depend(%para3_t, %para1_x)\n      : ({TENSOR}, {TENSOR}) -> ({TENSOR})"
+    used = f"%2(c) = PrimFunc_Add(%para1_x, %1)\n      : ({TENSOR}, {TENSOR}) -> ({TENSOR})"
+    taken = (
+        '%1(b) = {op}(%0) primitive_attrs: {{group: "hccl_world_group", src_rank: I64(0), '
+        f"sr_tag: I64(0)}}}}\n      : ({TENSOR}) -> ({TENSOR})"
+    )
+    for op, told in (("Receive", False), ("PrimFunc_GeLU", True)):
+        text = step(wait, taken.format(op=op), used)
+        assert bool(lint(rule("OPS003"), compilation({"validate": text})).findings) == told
+
+
 def test_what_reads_only_what_nothing_updates_is_always_the_same() -> None:
     cast = f"%0(a) = PrimFunc_Cast(%para3_t, I64(43))\n      : ({TENSOR}) -> ({TENSOR})"
     used = f"%1(b) = PrimFunc_Add(%para1_x, %0)\n      : ({TENSOR}, {TENSOR}) -> ({TENSOR})"

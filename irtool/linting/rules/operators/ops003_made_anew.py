@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from irtool.ir.finding import Finding
 from irtool.ir.graph import GraphParameter, Node, Source
-from irtool.ir.operators import COMMUNICATION, PLUMBING
+from irtool.ir.operators import COMMUNICATION, PLUMBING, POINT_TO_POINT
 from irtool.ir.parameter_roles import ParameterRole, parameter_roles
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import DumpRule, Threshold
@@ -145,8 +145,16 @@ class MadeAnew(DumpRule):
 
 
 def _is_constant(node: Node, frozen: set[str], known: set[Node]) -> bool:
-    """Whether a node computes, and out of constants and parameters that nothing updates alone."""
-    if node.op in PLUMBING or operator_of(node.op).is_("random") or node.is_return:
+    """Whether a node computes, and out of constants and parameters that nothing updates alone.
+
+    What another stage sends is none of the operands of a Receive: they only say when.
+    """
+    if (
+        node.op in POINT_TO_POINT
+        or node.op in PLUMBING
+        or operator_of(node.op).is_("random")
+        or node.is_return
+    ):
         return False
     has_parameter = False
     for source in node.inputs:
