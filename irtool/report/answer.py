@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, TypeAlias, cast
+from typing import Annotated, Any, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec import Meta
@@ -40,26 +40,36 @@ class ContextValue(AnswerObject, frozen=True, kw_only=True):
     what: Annotated[str | None, doc("what in it says so")]
 
 
+_ORIGINS = {"type": "object", "additionalProperties": {"enum": list(get_args(Source))}}
+CONTEXT = Meta(
+    description="the parallel context, by key; beside them `origins`: of each key its origin alone",
+    extra_json_schema={"properties": {"origins": _ORIGINS}},
+)
+"""What the context of an answer is, in schemas and on pages."""
+
+
 class RunAnswer(AnswerObject, frozen=True, kw_only=True):
     """An answer about a run, with the context that it was given for."""
 
-    context: Annotated[dict[str, ContextValue], doc("the parallel context, by key")]
+    context: Annotated[dict[str, ContextValue], CONTEXT]
     assumptions: Annotated[list[str], doc("what the answer takes for granted, as texts")]
     contradictions: Annotated[list[str], doc("what two sources say differently, as texts")]
 
 
 def context_fields(context: RunContext, more: Iterable[str] = ()) -> dict[str, Any]:
     """The fields of :class:`RunAnswer`; ``more`` are assumptions beside those of the context."""
+    values: dict[str, object] = {
+        key: ContextValue(
+            value=_context_value(entry.value),
+            origin=entry.origin.source,
+            path=entry.origin.path or None,
+            what=entry.origin.what or None,
+        )
+        for key, entry in context.entries.items()
+    }
+    values["origins"] = {key: entry.origin.source for key, entry in context.entries.items()}
     return {
-        "context": {
-            key: ContextValue(
-                value=_context_value(entry.value),
-                origin=entry.origin.source,
-                path=entry.origin.path or None,
-                what=entry.origin.what or None,
-            )
-            for key, entry in context.entries.items()
-        },
+        "context": values,
         "assumptions": [*map(assumption_text, context.assumptions), *more],
         "contradictions": [each.message for each in context.contradictions],
     }

@@ -347,7 +347,7 @@ def test_output_goes_to_a_file(here: Path, capsys: pytest.CaptureFixture[str]) -
     [
         (["nothing.ir"], "no such file or folder"),
         (["empty"], "no dumps in this folder"),
-        (["-x", REJECTED], "no such option"),
+        (["-x", REJECTED], "there is no option"),
         ([REJECTED, "--select", "STRR"], "there is no rule STRR"),
         ([REJECTED, "--ignore", "nonsense"], "there is no rule nonsense"),
         ([REJECTED, "--devices", "3"], "device_num must be"),

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from irtool.cluster.context.model import RunContext
 from irtool.ir.finding import Edit, Finding, Findings, Gain, Severity, SourceLine
-from irtool.report.answer import AnswerObject, ContextValue, RunAnswer, context_fields, doc
+from irtool.report.answer import CONTEXT, AnswerObject, ContextValue, RunAnswer, context_fields, doc
 from irtool.report.findings.places import code_counts, rule_names, severity_counts
 
 
@@ -145,7 +145,9 @@ class LintAnswer(
     """What is wrong, or worth a look, in dumps."""
 
     context: Annotated[
-        dict[str, ContextValue], doc("the parallel context of the first compilation, by key")
+        dict[str, ContextValue],
+        CONTEXT,
+        doc("that of the first compilation, as each of `contexts` has it"),
     ]
     assumptions: Annotated[list[str], doc("of the first compilation, as texts")]
     contradictions: Annotated[list[str], doc("what two sources say differently, as texts")]
