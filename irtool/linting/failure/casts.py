@@ -7,6 +7,7 @@ import re
 
 from irtool.ir.finding import Edit, SourceLine
 from irtool.ir.types import BITS
+from irtool.operators.table import operator_of
 
 _OPERAND = re.compile(r"([A-Z]\w*?\d+)\[")
 _TUPLE = re.compile(r"Tuple\[(.*)\]")
@@ -74,12 +75,23 @@ def _cast_in_tuple(types: list[str], source: SourceLine) -> Edit | None:
     return None if found is None else _cast(source, found, wide)
 
 
-_WRITTEN: dict[str, type[ast.operator]] = {
-    "Add": ast.Add, "Sub": ast.Sub, "Mul": ast.Mult, "Div": ast.Div, "RealDiv": ast.Div,
-    "MatMul": ast.MatMult, "MatMulExt": ast.MatMult, "BatchMatMul": ast.MatMult,
-}  # fmt: skip
-"""Operators of MindSpore that Python's own signs make."""
+_SIGNS: dict[str, type[ast.operator]] = {
+    "__add__": ast.Add,
+    "__sub__": ast.Sub,
+    "__mul__": ast.Mult,
+    "__truediv__": ast.Div,
+    "__matmul__": ast.MatMult,
+}
+"""Python's methods behind its signs."""
 _OF = re.compile(r"For (?:primitive\[|')(\w+)")
+
+
+def _sign_of(op: str) -> type[ast.operator] | None:
+    """The sign that makes an operator; None where the table of operators knows of none."""
+    entry = operator_of(op)
+    if entry.computes == "matmul":
+        return ast.MatMult
+    return next((_SIGNS[name] for name in entry.torch if name in _SIGNS), None)
 
 
 def operands_in(tree: ast.Module, count: int, message: str) -> tuple[ast.expr, ...] | None:
@@ -99,8 +111,9 @@ def operands_in(tree: ast.Module, count: int, message: str) -> tuple[ast.expr, .
     signs = [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and count == 2]
     named = _OF.search(message)
     op = named[1] if named is not None else ""
-    alike = [node for node in signs if isinstance(node.op, _WRITTEN.get(op, ast.operator))]
-    if calls and op in _WRITTEN and len(alike) == 1:
+    sign = _sign_of(op)
+    alike = [node for node in signs if isinstance(node.op, sign or ast.operator)]
+    if calls and sign is not None and len(alike) == 1:
         name = op.removesuffix("Ext").lower()
         calls = [node for node in calls if name in ast.unparse(node.func).lower().replace("_", "")]
     if len(calls) == 1:
