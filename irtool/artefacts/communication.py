@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.json_files import json_object, number_of, table_of
@@ -149,12 +149,15 @@ def communicators(path: str, damage: Damage) -> tuple[Communicator, ...]:
     document = json_object(path, "metadata of a profile")
     for name, info in table_of(document.get("parallel_group_info")).items():
         table = table_of(info)
-        ranks: Any = table.get("global_ranks")
-        if not isinstance(ranks, list) or not all(_is_rank(rank) for rank in ranks):
+        listed: object = table.get("global_ranks")
+        ranks = cast("list[object]", listed) if isinstance(listed, list) else None
+        if ranks is None or not all(_is_rank(rank) for rank in ranks):
             damage.add(1, f"{name} has no ranks")
             continue
         group = str(table.get("group_name", ""))
-        found.append(Communicator(communicator_hash(name), name, group, tuple(ranks)))
+        found.append(
+            Communicator(communicator_hash(name), name, group, tuple(cast("list[int]", ranks)))
+        )
     return tuple(found)
 
 

@@ -232,10 +232,12 @@ def _odd_ranks(found: AcrossRanks, which: int, first: Judged) -> tuple[int, ...]
     columns = other.run.columns
     op = (first.pair.left, first.pair.right)[which]
     label = side.run.columns.labels[place]
+    import numpy as np
+
     errors: dict[int, float] = {}
     try:
         whole = read_array(columns.files[match], columns.dtypes[match])
-        whole = whole.reshape(way.whole)
+        whole = np.reshape(whole, way.whole)
         parts = side.ops[op.index].parts
         for coordinate, (rank, part) in parts.items():
             theirs = side.runs[rank].columns

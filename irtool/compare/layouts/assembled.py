@@ -362,7 +362,7 @@ class Assembler:
         expected = {c: way.part(reference, c, sorted(values)) for c in values}
         errors = {c: measure_arrays(expected[c], values[c]).error for c in values}
         if min(errors.values()) > limit:
-            errors = {}
+            errors.clear()
             for group in _groups(values, digit):
                 errors.update(_apart(values, group))
         for coordinate, error in errors.items():

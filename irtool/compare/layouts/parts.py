@@ -104,9 +104,9 @@ def _joined(values: Sequence[NDArray[Any]], axis: int, outer: int) -> NDArray[An
     if outer == 1:
         return np.concatenate(values, axis)
     shape = values[0].shape
-    pieces = [v.reshape(*shape[:axis], outer, -1, *shape[axis + 1 :]) for v in values]
+    pieces = [np.reshape(v, (*shape[:axis], outer, -1, *shape[axis + 1 :])) for v in values]
     made = np.concatenate(pieces, axis + 1)
-    return made.reshape(*shape[:axis], -1, *shape[axis + 1 :])
+    return np.reshape(made, (*shape[:axis], -1, *shape[axis + 1 :]))
 
 
 @dataclass(frozen=True, slots=True)

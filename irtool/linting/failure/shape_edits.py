@@ -215,7 +215,11 @@ def _vector(failure: _Failure, _: re.Match[str]) -> Edit | None:
     first = failure.shapes[0] if failure.shapes else None
     if not first:
         return None
-    wrong = [n for n, shape in enumerate(failure.shapes) if n and shape and shape != first[-1:]]
+    wrong = [
+        place
+        for place, shape in enumerate(failure.shapes)
+        if place and shape and shape != first[-1:]
+    ]
     edits = [failure.weight(place, first[-1:]) for place in wrong]
     known = [edit.setting.removeprefix("shape of ") for edit in edits if edit is not None]
     if not known or len(known) < len(wrong):
@@ -225,7 +229,7 @@ def _vector(failure: _Failure, _: re.Match[str]) -> Edit | None:
 
 def _cell_size(failure: _Failure, argument: str) -> Edit | None:
     """The size that a cell was made for, of the only one that the line calls."""
-    calls = [n.func for n in failure.parts(ast.Call)]  # type: ignore[attr-defined]  # a call
+    calls = [call.func for call in failure.parts(ast.Call) if isinstance(call, ast.Call)]
     called = [n for n in calls if isinstance(n, ast.Attribute) and ast.unparse(n.value) == "self"]
     first = failure.shapes[0] if failure.shapes else None
     if len(called) != 1 or not first:

@@ -79,4 +79,4 @@ class CastDownAndUp(NodeRule):
 def _is_read_by(node: Node, user: Node) -> bool:
     """Whether only one node of the forward pass reads a value; its gradients may as well."""
     others = (each for each in node.users if each is not user)
-    return all(isinstance(each, Node) and each.is_backward for each in others)
+    return all(each.is_backward for each in others)
