@@ -8,12 +8,12 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+
+import click
 
 from irtool.cli.commands import COMMANDS
+from irtool.cli.main import app
 
 NO_ANSWER: dict[str, str] = {"lsp": "it talks with an editor until that ends"}
 """Commands that are not asked, and why."""
@@ -331,30 +331,23 @@ def formats() -> dict[str, list[str]]:
     Raises:
         LookupError: a command has no formats and is not among those that give no answer.
     """
+    context = click.Context(app)
     listed: dict[str, list[str]] = {}
-    for name, entry in COMMANDS.items():
+    for name in COMMANDS:
         if name in NO_ANSWER:
             continue
-        module = import_module(entry.module)
-        registered = getattr(module.command, "registered_commands", ())
-        homes = {name: module}
-        if len(registered) > 1:
-            homes = {
-                f"{name} {command.name}": import_module(command.callback.__module__)
-                for command in registered
-            }
-        for command, home in homes.items():
-            choices = _format_of(home)
-            listed[command] = [member.value for member in choices]
+        command = app.get_command(context, name)
+        below = command.commands if isinstance(command, click.Group) else None
+        homes = {f"{name} {word}": one for word, one in (below or {}).items()} or {name: command}
+        listed |= {words: _formats_of(words, home) for words, home in homes.items()}
     return listed
 
 
-def _format_of(home: ModuleType) -> type[Enum]:
-    for name in ("Format", "JudgedForm", "FindingsForm", "DocumentForm", "AnswerForm", "DrawnForm"):
-        if hasattr(home, name):
-            return getattr(home, name)
-    why = "has no Format; ask it here, or list it in NO_ANSWER with the reason"
-    raise LookupError(f"{home.__name__} {why}")
+def _formats_of(words: str, command: click.Command | None) -> list[str]:
+    for parameter in () if command is None else command.params:
+        if parameter.name == "format" and isinstance(parameter.type, click.Choice):
+            return list(parameter.type.choices)
+    raise LookupError(f"{words} has no --format; ask it here, or list it in NO_ANSWER with why")
 
 
 def materials(root: Path, folder: str = "samples") -> list[Material]:
