@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -74,7 +75,30 @@ def siblings(cell: str, layers: Iterable[str]) -> int:
 
 def in_changed_layer(edit: Edit, change: LayerChange) -> bool:
     """Whether an edit is part of a layer that came or went."""
-    return not {*change.added, *change.removed}.isdisjoint(cells_of(edit.node))
+    return not set(_all(change)).isdisjoint(cells_of(edit.node))
+
+
+def is_completed(edit: Edit, change: LayerChange, facts: GateFacts) -> bool:
+    """Whether an edit makes a layer what its like are, beside which a layer came or went.
+
+    What nobody reads is not there: of a last layer that returns more than is used, such as the
+    state of a recurrent one, operators come as soon as a layer follows, and go with it.
+    """
+    cells = cells_of(edit.node)
+    if not cells or not any(kind_of(each) == kind_of(cells[0]) for each in _all(change)):
+        return False
+    side = facts.new if change.added else facts.old
+    layers = forward_layers(side)
+    own = Counter(node.op for node in layers.get(cells[0], ()))
+    return any(
+        own == Counter(node.op for node in nodes)
+        for layer, nodes in layers.items()
+        if layer != cells[0] and layer not in _all(change) and kind_of(layer) == kind_of(cells[0])
+    )
+
+
+def _all(change: LayerChange) -> tuple[str, ...]:
+    return (*change.added, *change.removed)
 
 
 def where(pattern: Pattern) -> str:

@@ -27,6 +27,7 @@ CAUSES = {
     "strategy_dense": ("GAT003", r"\(\(2, 2\), \(1, 2\)\) → \(\(2, 1\), \(2, 1\)\) in blocks\.1"),
     "lost_recompute_mixer": ("GAT004", r"stages\.2 is no longer recomputed"),
     "lost_recompute_experts": ("GAT004", r"layers\.2 is no longer recomputed"),
+    "layer_more_recurrent": ("GAT008", r"units\.4 was added"),
     "layer_more_mixer": ("GAT008", r"stages\.4 was added"),
     "half_mixer": ("GAT006", "Float32.* → Float16"),
     "rate_mixer": ("GAT009", r"0\.9 → 0\.5 in stages\.2"),

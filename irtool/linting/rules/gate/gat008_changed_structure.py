@@ -31,6 +31,7 @@ class ChangedStructure(GateRule):
     cases = (
         "tests/linting/evidence/gate/layer_more_dense.validate",
         "tests/linting/evidence/gate/layer_more_mixer.validate",
+        "tests/linting/evidence/gate/layer_more_recurrent.validate",
     )
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from irtool.compare.edits import Pattern
 from irtool.ir.finding import Finding
 from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.linting.gate import GateFacts, GateRule
-from irtool.linting.gate_layers import in_changed_layer, layer_change, shown, where
+from irtool.linting.gate_layers import in_changed_layer, is_completed, layer_change, shown, where
 from irtool.operators.table import operator_of
 
 _KINDS = ("added", "removed", "replaced", "fused", "split")
@@ -45,6 +45,8 @@ class ChangedOperators(GateRule):
             if first.kind not in _KINDS or first.phase != "forward":
                 continue
             if in_changed_layer(first, change) or not _computes(pattern):
+                continue
+            if first.kind in ("added", "removed") and is_completed(first, change, facts):
                 continue
             if not same_version and first.kind not in ("added", "removed"):
                 continue
