@@ -21,8 +21,12 @@ class BadLayout(ValueError):
     """A layout that says nothing sensible: ``where`` is the key, the text what was expected."""
 
     def __init__(self, where: str, text: str) -> None:
-        super().__init__(text)
+        super().__init__(where, text)
         self.where = where
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
