@@ -23,6 +23,11 @@ class LayerChange:
     added: tuple[str, ...]
     removed: tuple[str, ...]
 
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Those of either dump."""
+        return (*self.added, *self.removed)
+
 
 def forward_layers(facts: DumpFacts) -> dict[str, list[Node]]:
     """Numbered cells with their forward operators, in printed order: layers, and those in them."""
@@ -75,7 +80,7 @@ def siblings(cell: str, layers: Iterable[str]) -> int:
 
 def in_changed_layer(edit: Edit, change: LayerChange) -> bool:
     """Whether an edit is part of a layer that came or went."""
-    return not set(_all(change)).isdisjoint(cells_of(edit.node))
+    return not set(change.layers).isdisjoint(cells_of(edit.node))
 
 
 def is_completed(edit: Edit, change: LayerChange, facts: GateFacts) -> bool:
@@ -85,7 +90,7 @@ def is_completed(edit: Edit, change: LayerChange, facts: GateFacts) -> bool:
     state of a recurrent one, operators come as soon as a layer follows, and go with it.
     """
     cells = cells_of(edit.node)
-    if not cells or not any(kind_of(each) == kind_of(cells[0]) for each in _all(change)):
+    if not cells or not any(kind_of(each) == kind_of(cells[0]) for each in change.layers):
         return False
     side = facts.new if change.added else facts.old
     layers = forward_layers(side)
@@ -93,12 +98,8 @@ def is_completed(edit: Edit, change: LayerChange, facts: GateFacts) -> bool:
     return any(
         own == Counter(node.op for node in nodes)
         for layer, nodes in layers.items()
-        if layer != cells[0] and layer not in _all(change) and kind_of(layer) == kind_of(cells[0])
+        if layer != cells[0] and layer not in change.layers and kind_of(layer) == kind_of(cells[0])
     )
-
-
-def _all(change: LayerChange) -> tuple[str, ...]:
-    return (*change.added, *change.removed)
 
 
 def where(pattern: Pattern) -> str:

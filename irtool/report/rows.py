@@ -62,13 +62,13 @@ def _csv_cell(value: object) -> str | int | float:
     if value is None:
         return ""
     if isinstance(value, str):
-        return _harmless(escape(value))
+        return harmless(escape(value))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return json_text(value)
     return value
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """A text that no spreadsheet takes for a formula: an apostrophe before what begins as one."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from irtool.cli.diff.msprobe_csv import cell_text
 from irtool.cli.diff.names import maps_of
 from irtool.cli.main import app
 from irtool.cli.report import Failure
@@ -21,6 +22,14 @@ COMMON = ["NPU Name", "Bench Name", "NPU Dtype", "Bench Dtype", "NPU Tensor Shap
 STATED = ["NPU max", "NPU min", "NPU mean", "NPU l2norm", "Bench max", "Bench min", "Bench mean",
           "Bench l2norm", "Requires_grad Consistent", "Result", "Err_message",
           "NPU_Stack_Info"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [("-0.5%", "-0.5%"), ("-1", "-1"), ("nan", "nan"), ("=1+1", "'=1+1"), ("-x", "'-x")],
+)
+def test_numbers_stand_as_they_are_and_formulas_as_text(text: str, cell: str) -> None:
+    assert cell_text(text) == cell
 
 
 def test_the_columns_are_those_of_msprobe_compare() -> None:
@@ -109,6 +118,14 @@ def test_a_layer_map_renames_children_by_the_class_of_their_parent(tmp_path: Pat
     assert len(found) == 5
     attention = "Module.model.blocks.0.self_attn.Attention.forward.0"
     assert found["Cell.net.layers.0.attn.Attention.forward.0"] == attention
+
+
+@pytest.mark.parametrize("top", ["TopLayer", "Cell"])
+def test_older_layer_maps_name_the_top_otherwise_and_classes_of_children(
+    top: str, tmp_path: Path
+) -> None:
+    found = names(tmp_path, f"{top}:\n  net: model (Net)\nNet:\n  fc: head(Linear)\n")
+    assert found["Cell.net.fc.Dense.forward.0"] == "Module.model.head.Linear.forward.0"
 
 
 def test_a_data_map_pairs_the_operators_of_its_tensors(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from irtool.cli.diff.options import DiffOptions
 from irtool.cli.diff.runs import runs_answered
+from irtool.report.rows import harmless
 
 if TYPE_CHECKING:
     from irtool.compare.runs.units import UnitResult
@@ -53,15 +54,14 @@ def _lines(units: Sequence[UnitResult]) -> Iterator[str]:
 
 def _line(cells: Sequence[str]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(map(_harmless, cells))
+    csv.writer(text, lineterminator="\n").writerow(map(cell_text, cells))
     return text.getvalue()
 
 
-def _harmless(cell: str) -> str:
-    """A cell that no spreadsheet takes for a formula; a number is none."""
-    if cell[:1] in ("=", "@", "+", "-"):
-        try:
-            float(cell.rstrip("%"))
-        except ValueError:
-            return cell if cell == "-1" else f" {cell}"
-    return cell
+def cell_text(text: str) -> str:
+    """A text as other tables have it; a number, with or without a percent sign, as it is."""
+    try:
+        float(text.rstrip("%"))
+    except ValueError:
+        return harmless(text)
+    return text

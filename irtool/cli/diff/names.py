@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from irtool.cli.report import Failure
-from irtool.compare.tensors.pairing.msprobe_maps import NameMaps, is_tensor, operator_of
+from irtool.compare.tensors.pairing.msprobe_maps import TOP, NameMaps, is_tensor, operator_of
 from irtool.syntax.reading import parse_json, read_text
+
+_OLD_TOP = "Cell"
+"""What older layer files call the parent of all modules."""
 
 
 def names_of(path: str | None) -> Mapping[str, str]:
@@ -63,12 +66,12 @@ def maps_of(path: str | None) -> NameMaps:
             hint = "cell and data files: name: name; layer files: Class:, and children below it"
             raise Failure("not a pair of names", f"{path}:{number}:1", text=line, hint=hint)
         if is_child:
-            layers[parent][left] = right
+            layers[parent][left] = right.partition("(")[0].strip()
         elif right:
             flat[left] = right
             parent = ""
         else:
-            parent = left
+            parent = TOP if left == _OLD_TOP else left
             layers.setdefault(parent, {})
     names = {operator_of(a): operator_of(b) for a, b in flat.items() if is_tensor(a)}
     return NameMaps(names, {a: b for a, b in flat.items() if not is_tensor(a)}, layers)

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from irtool.compare.tensors.model import Op, TensorRun
 
 _TENSOR = re.compile(r"\.(?:input|output|parameters)(?:\.|$)")
-_TOP = "TopLayer"
+TOP = "TopLayer"
+"""The parent of all modules, in layer files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class NameMaps:
         made: list[str] = []
         place = 0
         while place < len(words):
-            kind = classes.get(".".join(words[:place]), "") if place else _TOP
+            kind = classes.get(".".join(words[:place]), "") if place else TOP
             children = self.layers.get(kind, {})
             taken = next(
                 (
