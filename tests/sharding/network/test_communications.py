@@ -18,6 +18,7 @@ from irtool.sharding.check import check
 from irtool.sharding.network.communications import StepCommunication, merged
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
+from tests.sharding.network.compiled import predicted_launches
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPILED = [
@@ -54,9 +55,7 @@ def compiled_in(folder: Path, report: CheckResult) -> Counter[Key]:
 @pytest.mark.parametrize("folder", COMPILED, ids=lambda path: path.name)
 def test_communications_are_those_that_mindspore_compiled(folder: Path) -> None:
     report = report_of(folder)
-    predicted: Counter[Key] = Counter()
-    for item in report.communications:
-        predicted[item.op, item.ranks] += item.count
+    predicted = predicted_launches(report)
     assert predicted == compiled_in(folder, report)
     assert predicted
 

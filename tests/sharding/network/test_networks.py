@@ -20,6 +20,7 @@ from irtool.sharding.check import check
 from irtool.sharding.why import explain_in
 from irtool.sharding.why_walk import surroundings
 from tests.records import Record, records
+from tests.sharding.network.compiled import predicted_launches
 
 HERE = Path(__file__).parent
 NETWORKS = records(HERE / "networks.jsonl.xz") | records(HERE / "more_networks.jsonl.xz")
@@ -61,9 +62,7 @@ def test_all_communications_of_a_step(name: str) -> None:
     """What is predicted is there, and all that is there where nothing is said to be unknown."""
     record = NETWORKS[name]
     report = check(record.dump("begin"), record.context)
-    predicted: Counter[Key] = Counter()
-    for item in report.communications:
-        predicted[item.op, item.ranks] += item.count
+    predicted = predicted_launches(report)
     actual = compiled(record)
     if report.communications_unknown:
         assert predicted <= actual

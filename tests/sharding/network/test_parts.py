@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
 from irtool.sharding.part_chains import exchanged, with_part_axis
+from tests.sharding.network.compiled import compiled_launches, predicted_launches
 
 RECORDS = lzma.decompress((Path(__file__).parent / "parts.json.xz").read_bytes())
 NETWORKS: dict[str, dict[str, Any]] = {record["name"]: record for record in json.loads(RECORDS)}
@@ -35,11 +35,7 @@ def report_of(name: str) -> CheckResult:
 def test_communications(name: str) -> None:
     report = report_of(name)
     assert report.accepted is True
-    predicted: Counter[tuple[str, tuple[int, ...]]] = Counter()
-    for item in report.communications:
-        predicted[item.op, item.ranks] += item.count
-    compiled = {(op, tuple(ranks)): n for op, ranks, n in NETWORKS[name]["communications"]}
-    assert predicted == compiled
+    assert predicted_launches(report) == compiled_launches(NETWORKS[name])
 
 
 @pytest.mark.parametrize("name", [name for name, one in NETWORKS.items() if not one["accepted"]])

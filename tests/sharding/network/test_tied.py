@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import irtool
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
+from tests.sharding.network.compiled import assert_is_as_compiled
 
 RECORDS = lzma.decompress((Path(__file__).parent / "tied.json.xz").read_bytes())
 NETWORKS: dict[str, dict[str, Any]] = {record["name"]: record for record in json.loads(RECORDS)}
@@ -36,16 +36,7 @@ def report_of(name: str) -> CheckResult:
 
 @pytest.mark.parametrize("name", [name for name in ACCEPTED if name not in OTHERWISE])
 def test_what_was_compiled_is_what_is_predicted(name: str) -> None:
-    """All communication operators of the stage, and how each parameter is stored."""
-    report, record = report_of(name), NETWORKS[name]
-    assert report.accepted is True
-    predicted: Counter[tuple[str, tuple[int, ...]]] = Counter()
-    for item in report.communications:
-        predicted[item.op, item.ranks] += item.count
-    compiled = {(op, tuple(ranks)): count for op, ranks, count in record["communications"]}
-    assert predicted == compiled
-    slices = {item.name: list(item.slice) for item in report.parameters if item.slice is not None}
-    assert {name: slices.get(name) for name in record["slices"]} == record["slices"]
+    assert_is_as_compiled(report_of(name), NETWORKS[name])
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import irtool
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
+from tests.sharding.network.compiled import compiled_launches, predicted_launches
 
 RECORDS = lzma.decompress((Path(__file__).parent / "whole_graphs.json.xz").read_bytes())
 NETWORKS: dict[str, dict[str, Any]] = {record["name"]: record for record in json.loads(RECORDS)}
@@ -46,11 +46,8 @@ def test_verdict(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, one in NETWORKS.items() if one["accepted"]])
 def test_communications(name: str) -> None:
     """All that is predicted is there; what may be exchanged twice may be there once more."""
-    predicted: Counter[tuple[str, tuple[int, ...]]] = Counter()
     report = report_of(name)
-    for item in report.communications:
-        predicted[item.op, item.ranks] += item.count
-    compiled = Counter({(op, tuple(ranks)): n for op, ranks, n in NETWORKS[name]["communications"]})
+    predicted, compiled = predicted_launches(report), compiled_launches(NETWORKS[name])
     perhaps_more = name in HIDDEN or any(TWICE in text for text in report.communications_unknown)
     assert predicted == (compiled & predicted if perhaps_more else compiled)
 
