@@ -21,7 +21,7 @@ MERGE = (
 )
 
 
-_RECEIVES = "Receive_"
+RECEIVES = "Receive_"
 """How a key begins that names a tensor from another stage."""
 
 
@@ -59,18 +59,7 @@ def read_layouts(path: str) -> StrategyFile:
     if not found.layouts:
         hint = "MindSpore saves layouts when a network was compiled, not before"
         raise ArtefactError(path, "its parallel_layout_item is empty", hint=hint)
-    if not found.is_merged and found.stage:
-        message = (
-            f"is of pipeline stage {found.stage} alone, and says nothing of the stages before it: "
-            "MindSpore would take it for stage 0, and read the wrong ranks"
-        )
-        raise ArtefactError(path, message, hint=MERGE)
-    if not found.is_merged and any(key.startswith(_RECEIVES) for key in found.strategies):
-        message = (
-            "its operators receive from another pipeline stage, and it calls itself stage 0: a "
-            "search writes that of every stage, and MindSpore merges none but the first of them"
-        )
-        raise ArtefactError(path, message, hint="compile in semi-auto mode to save the stages")
+    refuse_later_stage(found)
     for layout in found.layouts.values():
         if not layout.device_matrix:
             message = f"{layout.key} has no device matrix: a pipeline of single devices"
@@ -81,12 +70,33 @@ def read_layouts(path: str) -> StrategyFile:
                 f"{next(iter(found.layouts))} on {found.stage_devices}"
             )
             raise ArtefactError(path, message)
-    stages = {each.stage or 0 for each in found.layouts.values()}
-    missing = sorted(set(range(found.stages)) - stages)
+    return found
+
+
+def refuse_later_stage(file: StrategyFile) -> None:
+    """Refuse what lacks pipeline stages before others.
+
+    Raises:
+        ArtefactError: it is of one later stage alone, or of several and not of all before the last.
+    """
+    if not file.is_merged and file.stage:
+        message = (
+            f"is of pipeline stage {file.stage} alone, and says nothing of the stages before it: "
+            "MindSpore's conversion would take it for stage 0, and read the wrong ranks"
+        )
+        raise ArtefactError(file.path, message, hint=MERGE)
+    if not file.is_merged and any(key.startswith(RECEIVES) for key in file.strategies):
+        message = (
+            "its operators receive from another pipeline stage, and it calls itself stage 0: a "
+            "search writes that of every stage, and MindSpore merges none but the first of them"
+        )
+        raise ArtefactError(file.path, message, hint="compile in semi-auto mode to save the stages")
+    stages = {each.stage for each in file.layouts.values()}
+    missing = sorted(set(range(file.stages)) - stages) if file.is_merged else []
     if missing:
         numbers = ", ".join(map(str, missing))
-        raise ArtefactError(path, f"lacks pipeline stage {numbers} of {found.stages}", hint=MERGE)
-    return found
+        message = f"lacks pipeline stage {numbers} of {file.stages}"
+        raise ArtefactError(file.path, message, hint=MERGE)
 
 
 def _of_folder(path: str) -> StrategyFile:

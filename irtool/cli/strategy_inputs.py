@@ -12,6 +12,7 @@ from irtool.artefacts.strategies import (
     merged,
     read_layouts,
     read_strategies,
+    refuse_later_stage,
 )
 from irtool.artefacts.strategy_file import SavedLayout, StrategyFile
 from irtool.cli.begin import context_of, find_begin
@@ -42,12 +43,14 @@ def strategies_at(path: str) -> StrategyFile:
     """A strategy file, or a folder with one for each stage.
 
     Raises:
-        Failure: it is none.
+        Failure: it is none, or of a later pipeline stage alone.
     """
     try:
-        return read_strategies(path)
+        found = read_strategies(path)
+        refuse_later_stage(found)
     except ArtefactError as error:
         raise failure_of(error) from None
+    return found
 
 
 def layouts_at(path: str) -> StrategyFile | None:

@@ -140,3 +140,62 @@ def test_a_plan_as_a_parameter_file_changes_what_the_network_leaves_open(
 def test_before_goes_with_a_strategy(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("check", BEGIN, "--strategy-before", SAVED / "dp8.json") == 2
     assert "goes with --strategy" in capsys.readouterr().err
+
+
+STAGED = ROOT / "samples/pipeline_run"
+
+
+def stage_file(stage: int, more: str = "") -> str:
+    """What MindSpore saves of a stage of the pipeline sample: strategies, and layouts."""
+    rows = {f"MatMul_layers.{stage}.up": [[2, 1], [1, 2]], more: [[2, 1], [2, 1]]}
+    layout = {
+        "dev_matrix": [2, 2], "tensor_map": [-1, 0], "tensor_shape": [64, 128], "field": 0,
+        "opt_weight_shard_size": 0, "opt_weight_shard_step": 0,
+    }  # fmt: skip
+    return json.dumps({
+        "current_stage": 1,
+        "parallel_strategy_item": {
+            key: {"stage": stage, "parallel_strategy": each} for key, each in rows.items() if key
+        },
+        "parallel_layout_item": {f"layers.{stage}.up": layout},
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_lone_file_of_a_later_stage_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], before: bool
+) -> None:
+    later, first = tmp_path / "later.json", tmp_path / "first.json"
+    later.write_text(stage_file(1), encoding="utf-8")
+    first.write_text(stage_file(0), encoding="utf-8")
+    words = (first, "--strategy-before", later) if before else (later,)
+    assert run("check", STAGED / "rank_0", "--strategy", *words) == 2
+    said = capsys.readouterr().err
+    assert f"{later}: error[ART001]: is of pipeline stage 1 alone" in said
+    assert "or give their folder" in said
+    assert run("check", STAGED / "rank_0", "--strategy", first) != 2
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_a_folder_of_stage_files_counts_as_merged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rank: int
+) -> None:
+    (tmp_path / "a.json").write_text(stage_file(0), encoding="utf-8")
+    (tmp_path / "b.json").write_text(stage_file(1, "Receive_layers.1.up"), encoding="utf-8")
+    path = STAGED / f"rank_{rank}"
+    assert run("check", path, "--strategy", tmp_path, "-f", "json") == 0
+    found = json.loads(capsys.readouterr().out)["strategy_file"]
+    effects = {each["key"]: each["effect"] for each in found["entries"]}
+    own, other = ("0", "1") if rank == 0 else ("1", "0")
+    assert effects[f"MatMul_layers.{own}.up"] == "same"
+    assert effects[f"MatMul_layers.{other}.up"] == "other stage"
+    # MindSpore saves what a stage receives beside its operators: nothing is wrong with the file.
+    assert effects["Receive_layers.1.up"] == "other stage"
+
+
+def test_a_folder_without_the_first_stage_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "b.json").write_text(stage_file(1), encoding="utf-8")
+    assert run("check", STAGED / "rank_4", "--strategy", tmp_path) == 2
+    assert "lacks pipeline stage 0 of 2" in capsys.readouterr().err

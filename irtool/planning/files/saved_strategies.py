@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from irtool.artefacts.strategies import RECEIVES
 from irtool.artefacts.strategy_file import SavedLayout, SavedStrategy, StrategyFile
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
@@ -28,7 +29,9 @@ from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.report import CheckResult, OperatorReport
 from irtool.sharding.network.strategies import Wanted
 
-Effect = Literal["used", "same", "own strategy goes first", "names nothing", "unknown"]
+Effect = Literal[
+    "used", "same", "own strategy goes first", "other stage", "names nothing", "unknown"
+]
 DATASET = "_VirtualDataset"
 
 
@@ -136,18 +139,31 @@ def _by_parameters(plain: CheckResult, file: StrategyFile) -> list[Entry]:
         weight = first_weight(item.node, trained | weights)
         if weight is not None:
             by_key.setdefault(f"{primitive(item.node)}_{weight}", []).append(item)
-    return [_entry(saved, by_key.get(key, ())) for key, saved in file.strategies.items()]
+    return [
+        _entry(saved, by_key.get(key, ()), file, plain.context)
+        for key, saved in file.strategies.items()
+    ]
 
 
-def _entry(saved: SavedStrategy, items: Sequence[OperatorReport]) -> Entry:
+def _entry(
+    saved: SavedStrategy,
+    items: Sequence[OperatorReport],
+    file: StrategyFile,
+    context: ParallelContext,
+) -> Entry:
     nodes = tuple(item.node for item in items)
     if not items:
-        return Entry(saved.key, saved.strategy, (), "names nothing")
+        # MindSpore saves the layout of what comes from another stage beside those of operators.
+        is_other = saved.stage != context.stage or saved.key.startswith(RECEIVES)
+        is_other = is_other and file.is_merged
+        return Entry(saved.key, saved.strategy, (), "other stage" if is_other else "names nothing")
     own = [item for item in items if not is_free(item.node)]
     before = items[0].strategy
+    completes = context.mode == "semi_auto_parallel"  # a search would choose another
+    is_said = completes and all(item.strategy == saved.strategy for item in items)
     if any(_differs(item.strategy, saved.strategy) for item in own):
         return Entry(saved.key, saved.strategy, nodes, "own strategy goes first", before)
-    if len(own) == len(items):
+    if len(own) == len(items) or is_said:
         return Entry(saved.key, saved.strategy, nodes, "same", before)
     free = tuple(item.node for item in items if is_free(item.node))
     return Entry(saved.key, saved.strategy, free, "used", before)

@@ -27,7 +27,8 @@ class SavedEntry(AnswerObject, frozen=True, kw_only=True):
         Effect,
         doc(
             "`used`; `same`: nothing changes; `own strategy goes first`: the network gives the "
-            "operator one; `names nothing`: no operator is called so; `unknown`"
+            "operator one; `other stage`: of an operator in another pipeline stage; `names "
+            "nothing`: no operator is called so; `unknown`"
         ),
     ]
     nodes: Annotated[list[str], doc("operators that it names")]
@@ -157,6 +158,7 @@ def saved_blocks(
         f"{len(entries)} {text}"
         for text, entries in (
             ("have no effect", found.of("own strategy goes first", "names nothing")),
+            ("of other pipeline stages", found.of("other stage")),
             ("not known", found.of("unknown")),
         )
         if entries
