@@ -55,7 +55,9 @@ def candidates(operator: OperatorReport, nodes: list[Node]) -> list[Node]:
     strategy = plain(operator.strategy)
     same = [node for node in nodes if node.strategy is not None and not node.is_backward]
     same = [
-        node for node in same if plain(node.in_strategy) == strategy or node.in_layout is not None
+        node
+        for node in same
+        if plain(node.written_strategy()) == strategy or node.in_layout is not None
     ]
     near_by = [node for node in same if node.scope == operator.node.scope]
     return near_by or same

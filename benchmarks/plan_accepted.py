@@ -222,13 +222,16 @@ def _strategies(dump: Dump) -> dict[str, object]:
     for node in _operators(dump):
         name = f"{node.scope}/{node.op}"
         seen[name] += 1
-        found[f"{name} {seen[name]}"] = node.in_strategy, node.out_strategy
+        found[f"{name} {seen[name]}"] = (
+            node.written_strategy(),
+            node.written_strategy("out_strategy"),
+        )
     return found
 
 
 def _by_weight(dump: Dump) -> dict[str, object]:
     """Strategies by what the parameter file calls an operator."""
-    return {f"{node.op}_{_weight(node)}": node.in_strategy for node in _operators(dump)}
+    return {f"{node.op}_{_weight(node)}": node.written_strategy() for node in _operators(dump)}
 
 
 def _operators(dump: Dump) -> Iterator[Node]:

@@ -73,9 +73,9 @@ def strategies(dump: Dump) -> dict[tuple[object, ...], object]:
     """Strategies by what tells an operator in two compilations: graph, scope, primitive, name."""
     return {
         (node.graph.name.partition("_")[2] if node.graph else "", node.scope, node.op, node.name,
-         node.id): (node.in_strategy, node.out_strategy)
+         node.id): (node.written_strategy(), node.written_strategy("out_strategy"))
         for node in dump.nodes()
-        if node.in_strategy is not None and node.op not in NOT_PLANNED
+        if node.has_strategy and node.op not in NOT_PLANNED
     }  # fmt: skip
 
 

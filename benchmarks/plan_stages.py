@@ -238,7 +238,7 @@ def _strategies(found: Outcome, file: Path, compiled: Dump, stage: int) -> None:
     for node in compiled.nodes():
         if node.strategy is None or node.op in NOT_PLANNED or node.is_backward:
             continue
-        rows = node.in_strategy, node.out_strategy
+        rows = node.written_strategy(), node.written_strategy("out_strategy")
         got.setdefault(f"{node.scope}/{node.op}", set()).add(rows)
     differ = [key for key in got if got[key] != wanted.get(key)]
     count = len(got)

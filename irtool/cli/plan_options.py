@@ -314,7 +314,7 @@ def way_of(asked: PlanOptions, dump: Dump, context: ParallelContext) -> Way:
     to, given = asked.to, asked.given()
     others = to is not None and to != context.devices and context.is_parallel
     if others and not _plan_alone(given):
-        return "devices" if any(node.in_strategy is not None for node in dump.nodes()) else "plan"
+        return "devices" if any(node.has_strategy for node in dump.nodes()) else "plan"
     return "plan"
 
 
@@ -388,6 +388,6 @@ def not_weighed(way: Way, asked: PlanOptions, dump: Dump, context: ParallelConte
     alone = _plan_alone(asked.given())
     if way != "plan" or to is None or to == context.devices or not alone:
         return ""
-    if not any(node.in_strategy is not None for node in dump.nodes()):
+    if not any(node.has_strategy for node in dump.nodes()):
         return ""
     return f"with {', '.join(alone)} it is not weighed what has to be moved for {to} devices"

@@ -119,7 +119,7 @@ def summarize(
         operators=_operators(nodes),
         collectives=_collectives(nodes),
         parameters=_parameters(dump),
-        with_strategy=sum(node.in_strategy is not None for node in nodes),
+        with_strategy=sum(node.has_strategy for node in nodes),
         phases=dict(Counter(fields.phase(node) for node in nodes)),
         backward_tied=(tied.tied("gradient"), tied.tieable["gradient"]) if tied else None,
         problems=dump.problems,

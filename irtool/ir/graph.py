@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias, Union
+from typing import Any, Literal, TypeAlias, Union, cast
 
 from irtool.ir.comments import NO_COMMENTS, Comments, Location
 from irtool.ir.display import Shown
@@ -44,6 +44,9 @@ from irtool.ir.values import (
     Value,
     python_value,
 )
+
+Strategy: TypeAlias = tuple[tuple[int, ...], ...]
+StrategyKey: TypeAlias = Literal["in_strategy", "user_strategy", "out_strategy"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,24 +146,46 @@ class Node:
         return None
 
     @property
-    def user_strategy(self) -> object:
-        """``in_strategy`` that the user (or an earlier search) set on the primitive, or None."""
+    def in_strategy(self) -> Strategy | None:
+        """The strategy in effect: into how many parts each tensor input is cut, axis by axis.
+
+        Returns:
+            One row a tensor, in the order of the inputs; the tensors of an input that is a list
+            stand one after another.  None without a strategy, and where the dump holds something
+            else (:meth:`written_strategy` gives it).
+        """
+        return _strategy(self.written_strategy("in_strategy"))
+
+    @property
+    def user_strategy(self) -> Strategy | None:
+        """What the user (or an earlier search) set on the primitive, as :attr:`in_strategy`."""
+        return _strategy(self.written_strategy("user_strategy"))
+
+    @property
+    def out_strategy(self) -> Strategy | None:
+        """The output strategy in effect, one row a result, or None."""
+        return _strategy(self.written_strategy("out_strategy"))
+
+    def written_strategy(self, key: StrategyKey = "in_strategy") -> object:
+        """A strategy as the dump holds it, whatever that is; None if there is none.
+
+        Args:
+            key: ``in_strategy`` or ``out_strategy``, the ones in effect; ``user_strategy``, the
+                ``in_strategy`` that was set on the primitive.
+        """
+        if key == "out_strategy":
+            effective = _value(self.strategy, key)
+            return effective if effective is not None else _value(self.primitive_attributes, key)
+        if key == "in_strategy" and self.strategy is not None:
+            for name in (key, "strategy"):
+                if name in self.strategy:
+                    return self.strategy[name]
         return _value(self.primitive_attributes, "in_strategy")
 
     @property
-    def in_strategy(self) -> object:
-        """The strategy in effect, one tuple a tensor input; None if there is none."""
-        if self.strategy is not None:
-            for key in ("in_strategy", "strategy"):
-                if key in self.strategy:
-                    return self.strategy[key]
-        return self.user_strategy
-
-    @property
-    def out_strategy(self) -> object:
-        """The output strategy in effect, or None."""
-        found = _value(self.strategy, "out_strategy")
-        return found if found is not None else _value(self.primitive_attributes, "out_strategy")
+    def has_strategy(self) -> bool:
+        """Whether the dump holds an ``in_strategy`` for it, be it one that can be read or not."""
+        return self.written_strategy() is not None
 
     @property
     def in_layout(self) -> object:
@@ -283,6 +308,27 @@ def _identity(value: object) -> str | None:
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _strategy(value: object) -> Strategy | None:
+    """Rows of whole numbers, those of a list of tensors one after another; else None."""
+    if not isinstance(value, tuple):
+        return None
+    rows: list[tuple[int, ...]] = []
+    for row in cast("tuple[object, ...]", value):
+        if not isinstance(row, tuple):
+            return None
+        cuts = cast("tuple[object, ...]", row)
+        if cuts and all(isinstance(inner, tuple) for inner in cuts):
+            nested = _strategy(cuts)
+            if nested is None:
+                return None
+            rows += nested
+        elif all(type(count) is int for count in cuts):
+            rows.append(cast("tuple[int, ...]", cuts))
+        else:
+            return None
+    return tuple(rows)
 
 
 def _value(block: Attributes | None, key: str) -> object:

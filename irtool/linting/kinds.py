@@ -42,7 +42,7 @@ def kind_of_dump(dump: Dump) -> DumpKind:
             communicates = True
         elif OPTIMIZERS.match(node.op) or node.is_backward:
             is_whole = True
-        elif node.in_strategy is not None or node.in_layout is not None:
+        elif node.has_strategy or node.in_layout is not None:
             has_strategy = True
         has_types = has_types or node.output_type is not None
     if is_whole and not has_gradient_to_come:

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from irtool.ir.graph import Strategy as Strategy
 from irtool.operators.layout import DYNAMIC, Shape
-
-Strategy = tuple[Shape, ...]
-"""One tuple a tensor input, one number of slices a dimension; elements of tuple inputs in line."""
 
 _NO_ATTRIBUTES: Mapping[str, object] = MappingProxyType({})
 

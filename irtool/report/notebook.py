@@ -187,7 +187,7 @@ def graph_html(graph: Graph) -> str:
             node.op,
             ", ".join(print_value(operand) for operand in node.operands[:6]),
             node.output_type.short() if node.output_type else "",
-            tuple_text(node.in_strategy),
+            tuple_text(node.written_strategy()),
             node.scope or "",
         )
         for node in graph.nodes[:_GRAPH_ROWS]

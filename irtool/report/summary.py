@@ -268,7 +268,7 @@ def node_row(node: Node, path: str) -> NodeRow:
         node.id,
         node.op,
         kind,
-        tuple_text(fields.plain_value(node.in_strategy)),
+        tuple_text(fields.plain_value(node.written_strategy())),
         f"{location.path}:{location.line}" if location else "",
         place,
     )

@@ -28,7 +28,7 @@ def other_strategies(operator: OperatorReport, nodes: list[Node]) -> Iterator[Di
     for node in nodes:
         if node.strategy is None or node.in_layout is not None:
             continue
-        actual = plain(node.in_strategy)
+        actual = plain(node.written_strategy())
         if actual in (None, ()) or _without_empty(actual) == _without_empty(operator.strategy):
             continue
         yield Difference(

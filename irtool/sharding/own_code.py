@@ -53,7 +53,7 @@ def own_code_of(dump: Dump) -> OwnCode | None:
     found: list[Node] = []
     is_library = False
     for node in dump.nodes():
-        if node.in_strategy is not None or node.in_layout is not None:
+        if node.has_strategy or node.in_layout is not None:
             return None
         if not is_library:
             is_library = any(LIBRARY in place.path for place in node.comments.locations)

@@ -314,7 +314,7 @@ def _is_map(layout: UserLayout) -> bool:
 def _by_strategy(operator: OperatorReport) -> bool:
     """Whether it was given a strategy of one row a tensor (and not layouts, or nested rows)."""
     node = operator.node
-    given = node.in_strategy
+    given = node.written_strategy()
     if not operator.strategy or node.in_layout is not None:
         return False
     if given is None:

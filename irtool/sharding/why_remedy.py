@@ -69,7 +69,7 @@ def _of_reduction(cause: Cause, report: CheckResult | None) -> str:
     if operator is None or operator.strategy is None or report is None:
         if node is None:
             return ""
-        strategy = node.in_strategy
+        strategy = node.written_strategy()
         now = f" (its strategy is {shown(strategy)})" if strategy is not None else ""
         return f"goes away if {node.op} {node.id} is not cut along what it sums up{now}"
     reduced = _axes_between(operator, cause.ranks or (), report)
@@ -166,9 +166,9 @@ def _of_redistribution(around: Surroundings, cause: Cause, report: CheckResult |
 def _as_printed(cause: Cause) -> str:
     """Without the begin dump's layouts: the strategies on both sides."""
     sides = [
-        f"{node.op} {node.id} has {shown(node.in_strategy)}"
+        f"{node.op} {node.id} has {shown(node.written_strategy())}"
         for node in (cause.operator, cause.consumer)
-        if node is not None and node.in_strategy is not None
+        if node is not None and node.has_strategy
     ]
     if not sides:
         return ""

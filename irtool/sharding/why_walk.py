@@ -199,7 +199,7 @@ def hands_on(node: Node) -> bool:
         return True
     # A cast that type inference made has no strategy of its own.
     converts = operator_of(node.op).is_("converts")
-    return converts and node.strategy is None and node.user_strategy is None
+    return converts and node.strategy is None and node.written_strategy("user_strategy") is None
 
 
 # -- producers -----------------------------------------------------------------------------------

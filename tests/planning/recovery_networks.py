@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import cast
 
 import irtool
 from irtool.ir.dump import Dump
@@ -39,8 +38,7 @@ def with_layout(chain: Dump, data: int, tensor: int) -> Dump:
         elif node.op == "ReLU":
             strategies[node] = ((data, tensor if products % 2 else 1),)
         elif node.in_strategy is not None:
-            rows = cast("Strategy", node.in_strategy)
-            strategies[node] = tuple((data, *[1] * (len(row) - 1)) for row in rows)
+            strategies[node] = tuple((data, *[1] * (len(row) - 1)) for row in node.in_strategy)
     return with_strategies(chain, strategies)  # type: ignore[arg-type]  # nodes are its keys
 
 

@@ -65,7 +65,7 @@ def _on_any_devices(subject: Subject) -> Iterator[Diagnosis]:
     if file is None:
         return
     dump = subject.read(subject.picked, file)
-    counts = {prod(row) for node in dump.nodes() for row in _rows(node.in_strategy)}
+    counts = {prod(row) for node in dump.nodes() for row in _rows(node.written_strategy())}
     whole = lcm(*counts) if counts else 0
     devices = lcm(*(count for count in counts if not count & (count - 1)))
     if whole not in FEW_DEVICES:
@@ -85,7 +85,7 @@ def _on_any_devices(subject: Subject) -> Iterator[Diagnosis]:
         node = finding.subject
         if finding.severity != "error" or not isinstance(node, Node) or node not in refused:
             continue
-        if node.in_strategy:
+        if node.written_strategy():
             near = Proposals({finding: edits.get(node, ())}, {})
             yield _refused(
                 subject, checked, finding, near, subject.picked.rank, ("--devices", str(whole))
@@ -191,7 +191,7 @@ def _refused(
     source = finding.source or source_of(node)
     rows = proposed.strategies.get(finding, ()) if proposed is not None else ()
     edit = finding.edit
-    strategy = node.in_strategy if node is not None else None
+    strategy = node.written_strategy() if node is not None else None
     if edit is None and rows and source is not None and strategy is not None:
         edit = Edit(file=source.path, line=source.line, old=str(strategy), new=str(rows[0]))
     refused = f"MindSpore refuses {finding.op}: " if finding.op else ""

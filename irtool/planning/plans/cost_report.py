@@ -301,7 +301,7 @@ def _element_of(item: ParameterReport) -> int:
 def without_strategy(report: CheckResult) -> int:
     """How many operators have neither a strategy nor a layout in the dump."""
     return sum(
-        item.node.in_strategy is None and item.node.attribute("in_layout") is None
+        not item.node.has_strategy and item.node.attribute("in_layout") is None
         for item in report.operators
         if primitive(item.node) not in (*FIXED, "Reshape")
     )

@@ -186,7 +186,7 @@ def _key(item: OperatorReport) -> _Key:
 def _groups(report: CheckResult) -> _Groups:
     found: dict[_Key, dict[Strategy, list[OperatorReport]]] = {}
     for item in report.operators:
-        if item.strategy is not None and item.node.in_strategy is not None:
+        if item.strategy is not None and item.node.has_strategy:
             found.setdefault(_key(item), {}).setdefault(item.strategy, []).append(item)
     return found
 

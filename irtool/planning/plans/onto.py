@@ -77,7 +77,7 @@ def taken_over(problem: Problem, old: Dump, context: ParallelContext) -> Onto:
         for item in check(old, context).operators
         if item.strategy is not None and item.verdict == "legal"
     }
-    if not any(item.node.in_strategy is not None for item in before.values()):
+    if not any(item.node.has_strategy for item in before.values()):
         raise CannotPlan("the old dump has no strategies that could be kept")
     diff = diff_graphs(old, problem.dump)
     kept: dict[Node, Given] = {}

@@ -213,9 +213,9 @@ def _fitted(problem: Problem) -> dict[Node, Given]:
     found: dict[Node, Given] = {}
     for old, new in zip(problem.dump.nodes(), scaled.dump.nodes(), strict=True):
         twin = problem.twins[old]
-        if twin in problem.current and new.in_strategy is not None and old not in scaled.failed:
-            # The model allows any nesting; scaled strategies are a tuple a tensor.
-            found[twin] = (tuple(tuple(row) for row in new.in_strategy), None)  # type: ignore[arg-type, misc, union-attr]
+        strategy = new.in_strategy
+        if twin in problem.current and strategy is not None and old not in scaled.failed:
+            found[twin] = (strategy, None)
     return found
 
 

@@ -232,7 +232,7 @@ def _changes(
     """Operators whose strategies differ; those that a neighbour decides are left out."""
     before, after = _strategies(old), _strategies(new)
     for left, right in pairs:
-        if left.in_strategy is None and right.in_strategy is None:
+        if not left.has_strategy and not right.has_strategy:
             continue
         had, has = before.get(left, (None, None)), after.get(right, (None, None))
         if had != has:

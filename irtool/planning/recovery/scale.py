@@ -53,7 +53,7 @@ def scaled_plan(begin: Dump, report: CheckResult, context: ParallelContext) -> S
     failed: list[Node] = []
     known: dict[object, Strategy | None] = {}
     for item in report.operators:
-        if item.strategy is None or item.node.in_strategy is None:
+        if item.strategy is None or not item.node.has_strategy:
             continue
         shapes = tuple(tensor.shape for tensor in item.call.call.tensors)
         key = (item.op, item.strategy, item.out_strategy, shapes, item.node.operands[-2:])

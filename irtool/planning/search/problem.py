@@ -131,7 +131,7 @@ def _beside(
     return frozenset(
         item.node
         for item in (report.operators if report is not None else ())
-        if item.node.in_strategy is not None and twins[item.node] not in structure.calls
+        if item.node.has_strategy and twins[item.node] not in structure.calls
     )
 
 
@@ -179,7 +179,7 @@ def _current(
     found: dict[Node, Given] = {}
     for item in report.operators if report is not None else ():
         node = twins.get(item.node)
-        if node in structure.calls and item.strategy and item.node.in_strategy is not None:
+        if node in structure.calls and item.strategy and item.node.has_strategy:
             found[node] = (item.strategy, item.out_strategy)
     return found
 

@@ -319,7 +319,10 @@ def _statement(node: Node) -> str:
     ]
     if shapes:
         text += f" of {', '.join(shapes)}"
-    for name, value in (("in_strategy", node.in_strategy), ("out_strategy", node.out_strategy)):
+    for name, value in (
+        ("in_strategy", node.written_strategy()),
+        ("out_strategy", node.written_strategy("out_strategy")),
+    ):
         if value is not None:
             text += f", {name} {tuple_text(value)}"
     for name, value in (("in_layout", node.in_layout), ("out_layout", node.out_layout)):
@@ -355,7 +358,7 @@ def instead_texts(view: CheckView, finding: Finding) -> list[str]:
         found.append("in_layout " + ", or ".join(map(layouts_text, layouts)))
     if strategies:
         node = node_of(finding)
-        without = node is not None and node.out_strategy is not None
+        without = node is not None and node.written_strategy("out_strategy") is not None
         end = ", without out_strategy" if without else ""
         found.append("in_strategy " + ", or ".join(map(tuple_text, strategies)) + end)
     if finding.code in _ADVICE:

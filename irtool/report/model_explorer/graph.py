@@ -200,8 +200,8 @@ def _facts(leaf: Leaf, report: CheckResult | None) -> list[tuple[str, str]]:
         ("source", f"{location.path}:{location.line}" if location else ""),
         ("type", node.output_type.short() if node.output_type else ""),
         ("bytes", _bytes(leaf.bytes)),
-        ("strategy", tuple_text(node.in_strategy)),
-        ("output strategy", tuple_text(node.out_strategy)),
+        ("strategy", tuple_text(node.written_strategy())),
+        ("output strategy", tuple_text(node.written_strategy("out_strategy"))),
         ("calls", ", ".join(node.callees)),
     ]
     found += _communication(node)

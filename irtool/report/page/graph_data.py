@@ -157,7 +157,8 @@ class _Columns:
             op=node.op,
             name=node.name or "",
             type=node.output_type.short() if node.output_type is not None else "",
-            under=tuple_text(node.in_strategy) or tuple_text(judged.strategy if judged else None),
+            under=tuple_text(node.written_strategy())
+            or tuple_text(judged.strategy if judged else None),
             slice=_slices(judged),
             brings=", ".join(
                 dict.fromkeys(item.op for item in judged.collectives) if judged else ()

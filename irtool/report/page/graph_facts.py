@@ -52,13 +52,13 @@ def node_facts(node: Node, phase: str, report: OperatorReport | None = None) -> 
 
 
 def _strategies(node: Node) -> Iterator[Fact]:
-    effective, user = node.in_strategy, node.user_strategy
+    effective, user = node.written_strategy(), node.written_strategy("user_strategy")
     if effective is not None:
         yield "strategy", tuple_text(effective)
     if user is not None and user != effective:
         yield "strategy asked for", tuple_text(user)
-    if node.out_strategy is not None:
-        yield "output strategy", tuple_text(node.out_strategy)
+    if node.written_strategy("out_strategy") is not None:
+        yield "output strategy", tuple_text(node.written_strategy("out_strategy"))
     for name, value in (("input layouts", node.in_layout), ("output layouts", node.out_layout)):
         if value is not None:
             yield name, json_text(json_value(value))

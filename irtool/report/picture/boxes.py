@@ -135,7 +135,7 @@ def _marks(overlays: Sequence[Overlay], nodes: Sequence[Node]) -> tuple[tuple[st
 
 
 def _strategy(node: Node) -> str:
-    strategy = node.in_strategy
+    strategy = node.written_strategy()
     if strategy is None or strategy == ():
         return ""
     return tuple_text(strategy)

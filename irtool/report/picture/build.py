@@ -119,7 +119,14 @@ class _Builder:
         marks = [overlay.marks.get(node) for overlay in self.overlays]
         stands_out = tuple((mark.severity, mark.text) for mark in marks if mark and mark.severity)
         shape = node.output_type.short() if node.output_type else ""
-        return node.op, shape, str(node.in_strategy), stands_out, leaf.kind, leaf in self.focus
+        return (
+            node.op,
+            shape,
+            str(node.written_strategy()),
+            stands_out,
+            leaf.kind,
+            leaf in self.focus,
+        )
 
     # -- boxes and frames ----------------------------------------------------------------------
 

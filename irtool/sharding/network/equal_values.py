@@ -62,7 +62,8 @@ def _alike(first: Node, second: Node) -> bool:
     if operator_of(primitive(first)).is_("random"):
         return False
     blocks = (
-        (node.primitive_attributes, node.strategy, node.user_strategy) for node in (first, second)
+        (node.primitive_attributes, node.strategy, node.written_strategy("user_strategy"))
+        for node in (first, second)
     )
     one, other = (tuple(str(block) for block in each) for each in blocks)
     return one == other

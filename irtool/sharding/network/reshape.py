@@ -51,7 +51,11 @@ def _judged(analysis: Analysis, node: Node, call: NodeCall) -> Judged:
         target = search.after(node, source)
     except _UnknownNeighbour as unknown:
         return _unknown(node, call, f"the layout of a neighbour is not known: {unknown}")
-    if node.user_strategy is not None and not search.from_parameter and not _searched(node):
+    if (
+        node.written_strategy("user_strategy") is not None
+        and not search.from_parameter
+        and not _searched(node)
+    ):
         useless = Reason("reshape-strategy", "a strategy of Reshape has no effect", NOTHING)
         return Judged(node, call, Wanted(), Judgement("illegal", (), (useless,)))
     whole = call.call.tensors[0].shape or ()
@@ -218,7 +222,7 @@ class _Search:
 
     def _reshape_strategy(self, node: Node, shape: tuple[int, ...]) -> TensorLayout | None:
         """The strategy that a user gave a Reshape of a weight: it holds for the weight."""
-        strategy = node.user_strategy
+        strategy = node.written_strategy("user_strategy")
         if not isinstance(strategy, tuple) or not strategy or not isinstance(strategy[0], tuple):
             return None
         row = tuple(int(value) for value in strategy[0])  # type: ignore[arg-type]

@@ -53,7 +53,7 @@ def wanted(node: Node, *, overridden: bool = False) -> Wanted:
     out_layout = _layouts("out_layout", _of(node.primitive_attributes, "out_layout"))
     if in_layout is None and out_layout is not None and searched is not None:
         # ``shard`` of a function gave its result a layout; the search made a strategy of the rest.
-        return Wanted(searched, strategy_of("out_strategy", node.out_strategy))
+        return Wanted(searched, strategy_of("out_strategy", node.written_strategy("out_strategy")))
     if in_layout is not None or out_layout is not None:
         # A search prints them as strategies, but keeps to the layouts.
         return Wanted(in_layout=in_layout, out_layout=out_layout)
@@ -61,7 +61,7 @@ def wanted(node: Node, *, overridden: bool = False) -> Wanted:
     if configured is not None:
         return Wanted(in_layout=configured, by_attribute=True)
     if searched is not None:
-        return Wanted(searched, strategy_of("out_strategy", node.out_strategy))
+        return Wanted(searched, strategy_of("out_strategy", node.written_strategy("out_strategy")))
     primal = node.primal_attributes
     for block in (primal, node.primitive_attributes):
         strategy = strategy_of("in_strategy", _of(block, "in_strategy"))

@@ -35,7 +35,7 @@ class UnknownOperator(ReportRule):
             node = node_of(finding)
             if finding.code != "unknown" or finding.severity == "error" or not finding.op:
                 continue
-            given = node is not None and (node.in_strategy or node.in_layout) is not None
+            given = node is not None and (node.written_strategy() or node.in_layout) is not None
             if given and finding.op not in told:
                 told.add(finding.op)
                 message = finding.message
