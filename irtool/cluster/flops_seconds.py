@@ -40,9 +40,14 @@ def roofline_seconds(
     fitted = machine.roofline(op)
     if fitted is not None:
         return fitted.seconds(operations, size)
+    return max(_busy_seconds(dtype, operations, size, machine), LAUNCH_SECONDS)
+
+
+def _busy_seconds(dtype: str | None, operations: float, size: float, machine: Machine) -> float:
+    """Arithmetic or memory traffic, whichever takes longer."""
     arithmetic = operations / machine.rate(dtype) if machine.flops else 0.0
     traffic = size / machine.memory_bandwidth if machine.memory_bandwidth else 0.0
-    return max(arithmetic, traffic, LAUNCH_SECONDS)
+    return max(arithmetic, traffic)
 
 
 def work_of(node: Node) -> tuple[int, int]:
@@ -62,3 +67,11 @@ def operator_seconds(node: Node, machine: Machine) -> float:
         return 0.0
     output = node.output_type
     return roofline_seconds(node.op, output.dtype if output else None, *work_of(node), machine)
+
+
+def busy_seconds(node: Node, machine: Machine) -> float:
+    """The same without the time that starting it takes: what grows with its tensors."""
+    if renames(node.op):
+        return 0.0
+    output = node.output_type
+    return _busy_seconds(output.dtype if output else None, *work_of(node), machine)

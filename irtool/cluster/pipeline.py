@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from irtool.cluster.flops import flops
-from irtool.cluster.flops_seconds import operator_seconds
+from irtool.cluster.flops_seconds import busy_seconds, operator_seconds
 from irtool.cluster.fuse import launch_of
 from irtool.cluster.machine import Machine
 from irtool.cluster.memory import Memory
@@ -249,30 +249,30 @@ def _stage(index: int, stages: int, devices: int, one: StageInput, machine: Mach
         stage = memory.phases.get(item.node, "other")
         operators[stage] = operators.get(stage, 0) + 1
     static = memory.static_by_cause
+    price = _prices(memory, one.rank, machine)
     return Stage(
         index,
         one.rank,
         tuple(rank for rank in one.ranks if stage_of(rank, stages, devices) == index),
         memory.path,
         operators,
-        _work(memory, one.rank, micro, machine),
+        _work(memory, price, micro),
         schedule,
         name_of(schedule, index, stages) if schedule else "other",
         static["parameters"],
         memory.static_bytes,
         memory.dynamic_bytes,
-        _layers(memory, one.rank, micro, machine, index == stages - 1),
+        _layers(memory, price, micro, index == stages - 1),
     )
 
 
 _PASSES: tuple[Phase, ...] = ("forward", "backward", "recompute")
 
 
-def _work(memory: Memory, rank: int, micro: int, machine: Machine) -> Work:
+def _work(memory: Memory, price: Mapping[Node, float], micro: int) -> Work:
     operations = dict.fromkeys(_PASSES, 0)
     seconds = dict.fromkeys(_PASSES, 0.0)
     unknown: dict[str, int] = {}
-    price = _prices(memory, rank, machine)
     send = 0.0
     for item in memory.launched:
         node = item.node
@@ -318,8 +318,29 @@ def _prices(memory: Memory, rank: int, machine: Machine) -> dict[Node, float]:
     return found
 
 
+def busy_layers(
+    inputs: Sequence[StageInput], found: Pipeline, machine: Machine
+) -> tuple[tuple[Layer, ...], ...]:
+    """Layers of each stage with the seconds of their arithmetic and memory traffic alone.
+
+    Starting an operator takes longer than a small tensor needs, and hides how uneven stages are;
+    this part of their seconds is what grows with the tensors.
+    """
+    by_path = {one.memory.path: one for one in inputs}
+    layers: list[tuple[Layer, ...]] = []
+    for stage in found.stages:
+        memory = by_path[stage.path].memory
+        price = {
+            item.node: 0.0 if item.node in memory.collectives else busy_seconds(item.node, machine)
+            for item in memory.launched
+        }
+        is_last = stage.index == found.stage_count - 1
+        layers.append(_layers(memory, price, stage.micro_batches, is_last))
+    return tuple(layers)
+
+
 def _layers(
-    memory: Memory, rank: int, micro: int, machine: Machine, is_last: bool
+    memory: Memory, price: Mapping[Node, float], micro: int, is_last: bool
 ) -> tuple[Layer, ...]:
     """Layers in the order of the forward pass, with seconds a micro-batch and bytes that stay.
 
@@ -328,7 +349,6 @@ def _layers(
     """
     layer: dict[str, str] = {}
     cost: dict[str, float] = {}
-    price = _prices(memory, rank, machine)
     for item in memory.launched:
         if memory.phases.get(item.node) == "forward" and item.node.unique_id:
             layer[item.node.unique_id] = layer_of_scope(item.node.scope)

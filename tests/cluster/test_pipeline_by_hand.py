@@ -10,7 +10,7 @@ import pytest
 
 from irtool.cluster import pipeline as module
 from irtool.cluster.memory_layers import NETWORK
-from irtool.cluster.pipeline import Pipeline, StageInput, Work, pipeline, stage_of
+from irtool.cluster.pipeline import Pipeline, StageInput, Work, busy_layers, pipeline, stage_of
 from irtool.cluster.pipeline_cut import Layer
 from irtool.cluster.schedule import (
     Schedule,
@@ -198,6 +198,19 @@ def test_layers_have_the_seconds_of_a_micro_batch_and_what_stays() -> None:
     stage = found(first, plain(1)).stages[0]
     assert stage.layers == (Layer("layers.0", 1.5, 300), Layer("layers.1", 1.5, 30))
     assert stage.layer_seconds == 3.0
+
+
+def test_the_work_of_layers_leaves_out_starts_and_communication(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "busy_seconds", lambda node, machine: node.operations)
+    stages = [plain(0).do("AllReduce", "forward", 9.0, 99, origin="forward reduction"), plain(1)]
+    for at, one in enumerate(stages):
+        one.path = f"{at}.ir"
+    pipe = found(*stages)
+    inputs = [StageInput(at, (at,), one) for at, one in enumerate(stages)]  # type: ignore[arg-type]
+    (layer,), _ = busy_layers(inputs, pipe, None)  # type: ignore[arg-type]
+    assert layer == Layer("layers.0", (8 + 16) / MICRO)
 
 
 def test_a_gradient_is_its_forward_operators() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
+from irtool.cluster.pipeline import Pipeline, StageInput, busy_layers, pipeline
+from irtool.cluster.pipeline_cut import Cut, best_cut
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import Reads, Subject
 from irtool.ir.finding import Edit, Gain
@@ -16,6 +17,8 @@ _UNEVEN = 0.15
 """How much slower than the mean the slowest stage may be."""
 _BETTER = 0.05
 """Part of the slowest stage that another cut has to save."""
+_BETTER_BUSY = 0.1
+"""The same of work alone, whose seconds are fewer."""
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:
@@ -27,7 +30,8 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     found = pipeline(inputs, stages, subject.parallel.devices, subject.machine)
     if found.missing:
         raise CannotJudge(f"no dump of stage {', '.join(map(str, found.missing))}")
-    yield from _cut(subject, found)
+    uneven = list(_cut(subject, found)) or list(_uneven_work(subject, inputs, found))
+    yield from uneven
     if found.micro_batches < stages:
         yield diagnosis(
             TASK,
@@ -47,24 +51,60 @@ def _cut(subject: Subject, found: Pipeline) -> Iterator[Diagnosis]:
     if slowest - best < _BETTER * slowest:
         return
     at = found.stages[seconds.index(slowest)]
-    cut = "; ".join(
-        f"{number}: {_run_text(layers)}" for number, layers in enumerate(found.cut.stages)
-    )
     gain = (slowest - best) * found.micro_batches
     yield diagnosis(
         TASK,
         "warning",
         f"stage {at.index} takes {seconds_text(slowest)} a micro-batch, "
-        f"{found.imbalance:.0%} more than the mean; the best cut of these layers ({cut}) "
-        f"takes {seconds_text(best)}",
+        f"{found.imbalance:.0%} more than the mean; the best cut of these layers "
+        f"({_cut_text(found.cut)}) takes {seconds_text(best)}",
         subject.command("pipeline", "RUN"),
         rank=at.rank,
         ranks=at.ranks,
         file=at.path,
-        edit=Edit(setting="pipeline_stage", value=cut),
+        edit=Edit(setting="pipeline_stage", value=_cut_text(found.cut)),
         gain=Gain(seconds=gain),
         weight=gain,
     )
+
+
+def _uneven_work(
+    subject: Subject, inputs: Sequence[StageInput], found: Pipeline
+) -> Iterator[Diagnosis]:
+    """Stages whose tensors need unequal time, which starting many small operators hides.
+
+    How long a start takes is assumed, what each stage computes and moves is in its graph.
+    """
+    if found.cut is None:
+        return
+    layers = busy_layers(inputs, found, subject.machine)
+    work = [sum(layer.cost for layer in stage) for stage in layers]
+    mean = sum(work) / len(work)
+    cut = best_cut([layer for stage in layers for layer in stage], found.stage_count)
+    if cut is None or not mean or max(work) / mean - 1 <= _UNEVEN:
+        return
+    if max(work) - cut.slowest < _BETTER_BUSY * max(work):
+        return
+    at = found.stages[work.index(max(work))]
+    yield diagnosis(
+        TASK,
+        "warning",
+        f"stage {at.index} computes and moves {max(work) / mean - 1:.0%} more than the mean "
+        f"({seconds_text(max(work))} a micro-batch without the starts of its operators); starts "
+        f"hide it as long as tensors are as small as these ({found.imbalance or 0:.0%} with them); "
+        f"the best cut of this work ({_cut_text(cut)}) takes {seconds_text(cut.slowest)}",
+        subject.command("pipeline", "RUN"),
+        rank=at.rank,
+        ranks=at.ranks,
+        file=at.path,
+        edit=Edit(setting="pipeline_stage", value=_cut_text(cut)),
+        gain=Gain(seconds=(max(work) - cut.slowest) * found.micro_batches),
+    )
+
+
+def _cut_text(cut: Cut) -> str:
+    """The layers of each stage."""
+    return "; ".join(f"{number}: {_run_text(layers)}" for number, layers in enumerate(cut.stages))
 
 
 def _run_text(layers: Sequence[str]) -> str:
