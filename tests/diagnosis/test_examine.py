@@ -347,6 +347,35 @@ def test_a_strategy_that_no_number_of_devices_allows_needs_no_number(
     assert made(tmp_path, "--task", "strategy", status=0)["not_judged"][0]["task"] == "strategy"
 
 
+REFUSED = (
+    "[ERROR] PARALLEL(31,7fd214c46b80,python):2025-06-02-15:32:10.100.100 "
+    "[mindspore/ccsrc/frontend/parallel/ops_info/operator_info.cc:745] InferRepeatedCalcInfo] "
+    "{op}Info22: The strategy is ((2, 1), (4, 1)), it requires 8 devices, but the device number "
+    "of this stage is {devices}, it can not be divisible by 8\n"
+    "RuntimeError: Failure:operator {op} init failed\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("op", "devices", "new"),
+    [("MatMul", 4, True), ("MatMul", 16, False), ("Transpose", 4, False)],
+)
+def test_a_refusal_that_a_log_counts_devices_in_is_told_with_its_edit(
+    samples: Path, tmp_path: Path, op: str, devices: int, new: bool
+) -> None:
+    """No dump tells how many devices there are; the refusal does, of the operator that it names."""
+    begin = "step_parallel_begin_0018.ir"
+    (tmp_path / "rank_0").mkdir()
+    shutil.copy(samples / "mlp_semi_auto" / begin, tmp_path / "rank_0")
+    (tmp_path / "rank_0" / "compile.log").write_text(REFUSED.format(op=op, devices=devices))
+    first, *_ = made(tmp_path, status=1)["findings"]
+    assert first["task"] == ("strategy" if new else "compile-failure")
+    if new:
+        assert "requires 8 devices, the stage has 4" in first["cause"]
+        assert first["edit"]["old"] == "((2, 1), (4, 1))"
+        asked(*first["command"][1:], status=1)
+
+
 @pytest.mark.parametrize(
     ("limit", "edit"),
     [("602MiB", ()), ("601.2MiB", ("optimizer parallel, offload",)), ("401MiB", (None,))],

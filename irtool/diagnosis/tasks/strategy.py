@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, cast
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.strategies import SUFFIXES, read_strategies
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
+from irtool.diagnosis.failures import logged
 from irtool.diagnosis.subject import BEGIN, Checked, Reads, Subject, source_of
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Edit, Finding
 from irtool.ir.graph import Node, node_of
+from irtool.ir.limits import whole
 from irtool.sharding.check import check
 from irtool.sharding.network.context import (
     FEW_DEVICES,
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 TASK: Task = "strategy"
 READS: Reads = "begin"
+_COUNTED = ("device-count", "layout")
+"""Codes of refusals that say how many devices a stage has."""
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:
@@ -41,7 +45,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     try:
         _ = subject.parallel
     except CannotJudge:
-        refused = list(_on_any_devices(subject))
+        refused = list(_on_logged_devices(subject)) or list(_on_any_devices(subject))
         if not refused:
             raise
         yield from refused
@@ -55,6 +59,27 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     yield from _saved(subject)
 
 
+def _on_logged_devices(subject: Subject) -> Iterator[Diagnosis]:
+    """What is refused on as many devices as MindSpore says, where it refuses, that a stage has."""
+    file = subject.picked.file(BEGIN)
+    try:
+        told = [item for item in logged(subject) if item.code in _COUNTED]
+    except CannotJudge:
+        return
+    values = [dict(item.values) for item in told]
+    counts = {whole(one["devices"]) for one in values if "devices" in one}
+    if file is None or len(counts) != 1 or not 1 < (devices := counts.pop()) <= LARGEST_WORLD:
+        return
+    checked = _checked_for(subject.read(subject.picked, file), devices)
+    refused = {(item.code, item.op) for item in told}
+    wrong = [item for item in checked.report.findings if (item.code, item.op) in refused]
+    proposed = proposals(checked.dump, checked.report) if wrong else None
+    for finding in wrong:
+        yield _refused(
+            subject, checked, finding, proposed, subject.picked.rank, ("--devices", str(devices))
+        )
+
+
 def _on_any_devices(subject: Subject) -> Iterator[Diagnosis]:
     """Strategies that are refused however many devices there are.
 
@@ -66,18 +91,18 @@ def _on_any_devices(subject: Subject) -> Iterator[Diagnosis]:
         return
     dump = subject.read(subject.picked, file)
     counts = {prod(row) for node in dump.nodes() for row in _rows(node.written_strategy())}
-    whole = lcm(*counts) if counts else 0
+    every = lcm(*counts) if counts else 0
     devices = lcm(*(count for count in counts if not count & (count - 1)))
-    if whole not in FEW_DEVICES:
-        whole = lcm(whole, NODE_DEVICES)
-    if not 1 < whole <= LARGEST_WORLD:
+    if every not in FEW_DEVICES:
+        every = lcm(every, NODE_DEVICES)
+    if not 1 < every <= LARGEST_WORLD:
         return
     if devices not in FEW_DEVICES:
         devices = lcm(devices, NODE_DEVICES)
-    checked = _checked_for(dump, whole)
+    checked = _checked_for(dump, every)
     # On 24 devices, say, groups are refused that nobody asked for: what the usual number of devices
     # allows is not told.
-    usual = checked if devices == whole or devices < 2 else _checked_for(dump, devices)
+    usual = checked if devices == every or devices < 2 else _checked_for(dump, devices)
     refused = {node_of(item) for item in usual.report.findings if item.severity == "error"}
     proposed = proposals(dump, usual.report)
     edits = {node_of(finding): rows for finding, rows in proposed.strategies.items()}
@@ -88,7 +113,7 @@ def _on_any_devices(subject: Subject) -> Iterator[Diagnosis]:
         if node.written_strategy():
             near = Proposals({finding: edits.get(node, ())}, {})
             yield _refused(
-                subject, checked, finding, near, subject.picked.rank, ("--devices", str(whole))
+                subject, checked, finding, near, subject.picked.rank, ("--devices", str(every))
             )
 
 

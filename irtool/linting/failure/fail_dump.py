@@ -18,6 +18,7 @@ from irtool.ir.graph import Graph, GraphParameter, Node
 from irtool.ir.items import Marker
 from irtool.ir.statement import ClosureTarget
 from irtool.ir.values import NodeReference, String, Word
+from irtool.linting.failure.branches import Branches, branches_of
 from irtool.linting.failure.finding import Explained, LoggedFinding
 from irtool.linting.failure.frames import FrameCollector, innermost
 from irtool.linting.failure.known import KnownLine, KnownLines, known_lines
@@ -73,21 +74,25 @@ def explain_dump(dump: Dump, lines: Sequence[str], known: KnownLines | None = No
     op = values.get("op") or _operator(exception, last)
     number = last.node.line if last is not None else 1
     source = innermost(stack)
+    joined = tuple(values[name] for name in ("first", "second") if name in values)
+    ends = Branches(())
+    if joined and last is not None:
+        ends = branches_of(dump, last.node, last.graph, joined)
     finding = LoggedFinding(
         code=entry.code if entry else "compile-failed",
         severity="error",
         role="cause",
-        message=_message(exception, entry, values, op, last),
+        message=_message(exception, entry, values, op, last) + ends.text,
         file=dump.path,
         line=number,
         statement=exception or _line(lines, number).strip(),
         op=op,
         values=tuple({**values, "graph": last.graph.name if last is not None else ""}.items()),
         source=source,
-        edit=_near_member(values.get("attribute", ""), lines, number, source),
+        edit=ends.edit or _near_member(values.get("attribute", ""), lines, number, source),
         frames=stack,
         call=_line(lines, number).strip() if last is not None else "",
-        operands=_operands(last),
+        operands=() if joined else _operands(last),
         inputs=_inputs(dump),
         command=_command(entry, last),
         hint=filled(entry.meaning, values) if entry else "",
@@ -148,7 +153,7 @@ def _stack(calls: Sequence[Call]) -> tuple[SourceLine, ...]:
     for call in calls:
         location = next(iter(reversed(call.node.comments.locations)), None)
         if location is not None:
-            source = (location.source or "").strip()
+            source = (location.source or "").strip().strip("/").strip()
             frame = SourceLine(location.path, location.line, text=source)
             if not found or found[-1].place != frame.place:
                 found.append(frame)

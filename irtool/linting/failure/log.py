@@ -254,6 +254,8 @@ class LogReader:
             )
         if entry is not None and last.entry is not None and entry.code == last.entry.code:
             return True
+        if entry is None and last.entry is None and last.record.is_parallel:
+            return True  # what a pass says before it raises
         return message[:200] in last.record.message
 
     @staticmethod
@@ -378,6 +380,7 @@ def _op(values: dict[str, str]) -> str:
     return values.get("op", "")
 
 
+_MOST_SAME = 80
 _SECTION = re.compile(r"#[ud]msg#[^#]{0,100}#[ud]msg#")
 _LEAD = re.compile(r"(?:Current op )?_?[A-Z][A-Za-z0-9_]*Info\d* ?: ?")
 
@@ -389,4 +392,8 @@ def _message(
         return " ".join(filled(entry.message, values).replace("[const vector]", "").split())
     said = exception if exception and entry is None and not record.source else record.message
     said = _SECTION.sub("", said[:_MOST_TEXT]).strip()
-    return " ".join(_LEAD.sub("", said, count=1).replace("[const vector]", "").split())
+    said = " ".join(_LEAD.sub("", said, count=1).replace("[const vector]", "").split())
+    raised = " ".join(exception.partition(": ")[2].split())
+    if entry is None and record.is_parallel and raised and raised[:_MOST_SAME] not in said:
+        return f"{said.rstrip('.')}: {raised}"
+    return said

@@ -121,7 +121,8 @@ def _is_same(log: LoggedFinding, dump: LoggedFinding) -> bool:
 
 def _joined(log: LoggedFinding, dump: LoggedFinding) -> LoggedFinding:
     """The log's place, with the statement, types and lines of Python that the dump knows."""
-    teller = dump if log.code in _UNSAID and dump.code not in _UNSAID else log
+    tells_more = log.code == dump.code and dump.message.startswith(log.message)
+    teller = dump if tells_more or (log.code in _UNSAID and dump.code not in _UNSAID) else log
     told = dump.source if dump.source is not None and dump.frames else log.source
     return replace(
         teller,
@@ -134,6 +135,7 @@ def _joined(log: LoggedFinding, dump: LoggedFinding) -> LoggedFinding:
         inputs=dump.inputs,
         source=told or dump.source,
         frames=dump.frames or log.frames,
+        edit=log.edit or dump.edit,
         command=dump.command,
         values=(*log.values, *dump.values),
         ranks=tuple(sorted({*log.ranks, *dump.ranks})),

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 import irtool
+from irtool.ir.finding import Edit
 from irtool.linting.failure.fail_dump import explain_dump
 from irtool.linting.failure.finding import Explained, LoggedFinding
 
 FAILED = {
     "args": ("arguments", "helper", ("Float32[2]",), 37),
     "attr": ("attribute-missing", "", ("External", "External"), 33),
+    "branches": ("type", "", (), 308),
     "broad": ("shape", "Mul", ("Float32[2,5]", "Float32[3,4]"), 46),
     "concat": ("shape", "Concat", ("Tuple[Float32[2,3],Float32[3,3]]",), 23),
     "raise": ("compile-failed", "raise", ("String", "String", "String"), 43),
@@ -124,3 +126,36 @@ subgraph @f() {{
     assert (None if finding.edit is None else finding.edit.new) == (
         None if new is None else "return self.missing(x)"
     )
+
+
+def test_branches_that_give_different_types_are_told_with_lines_and_a_cast(material: Path) -> None:
+    text = (material / "analyze_fail" / "branches.ir").read_text(encoding="utf-8")
+    (finding,) = explain_text(text).findings
+    assert finding.message.endswith("different types: Float32 and Float16, on lines 309 and 311")
+    assert finding.edit == Edit(
+        file="/home/me/net.py", line=311, old="y = self.cast(y, ms.float16)",
+        new="y = ops.cast(self.cast(y, ms.float16), mindspore.float32)",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("dtype2 = Float16", "dtype2 = Int32"),  # which one is meant nobody can say
+        ("                y = self.cast(y, ms.float16)", "                y, _ = self.pair(y)"),
+        ("Switch(", "Strange("),
+    ],
+)
+def test_no_cast_is_guessed(material: Path, old: str, new: str) -> None:
+    text = (material / "analyze_fail" / "branches.ir").read_text(encoding="utf-8")
+    assert old in text
+    (finding,) = explain_text(text.replace(old, new)).findings
+    assert finding.edit is None
+
+
+def test_lines_of_two_files_are_not_told_as_if_they_were_of_one(material: Path) -> None:
+    text = (material / "analyze_fail" / "branches.ir").read_text(encoding="utf-8")
+    text = text.replace("net.py:309", "o.py:309")
+    (finding,) = explain_text(text).findings
+    assert finding.message.endswith("Float32 and Float16")
+    assert finding.edit is None

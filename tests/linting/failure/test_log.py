@@ -201,3 +201,29 @@ def test_memory_is_bounded() -> None:
     assert len(found.findings) == MOST_FINDINGS
     assert found.left_out == len(words) - MOST_FINDINGS
     assert found.lines == len(words)
+
+
+def test_what_a_pass_says_before_it_raises_is_one_failure(read: Read) -> None:
+    lines = [
+        refusal("the flux is out of phase", "MainGraph"),
+        "Traceback (most recent call last):",
+        '  File "train.py", line 3, in <module>',
+        "    main()",
+        "RuntimeError: no flux, no graph.",
+    ]
+    (finding,) = read(lines).findings
+    assert finding.message == "the flux is out of phase: no flux, no graph."
+    assert finding.source is not None
+    assert finding.source.line == 3
+
+
+def test_of_an_interleaved_pipeline_the_exception_speaks(read: Read) -> None:
+    lines = [
+        refusal("Pipeline parallel now only support shared_cell.", "MainGraph"),
+        "Traceback (most recent call last):",
+        "RuntimeError: Using pipeline parallel with interleave, should enable lazy_inline.",
+    ]
+    (finding,) = read(lines).findings
+    assert "needs a cell with @lazy_inline" in finding.message
+    assert finding.edit is not None
+    assert finding.edit.setting == "lazy_inline"
