@@ -303,6 +303,18 @@ class Node:
         return f"{self.id}({self.name}) = {self.op}" if self.name is not None else self.op
 
 
+def _takes_foreign(node: Node) -> bool:
+    """Whether a node names a node of another graph, as operand or as what it calls."""
+    if isinstance(node.target, ClosureTarget) and isinstance(node.target.callee, ForeignNode):
+        return True
+    return any(
+        isinstance(item, ForeignNode)
+        for operand in node.operands
+        if not isinstance(operand, NodeReference)  # most are: asked first
+        for item in nested_references(operand)
+    )
+
+
 def _identity(value: object) -> str | None:
     """An identity that an attribute holds: a text, or a number as one."""
     if isinstance(value, str):
@@ -437,7 +449,7 @@ class Graph(Shown):
         """Every statement in printed order, the Return included."""
         return tuple(item for item in self.items if isinstance(item, Node))
 
-    @property
+    @cached_property
     def result(self) -> Node | None:
         """The Return."""
         return next((node for node in reversed(self.nodes) if node.is_return), None)
@@ -820,7 +832,7 @@ class DumpModel:
         found: dict[Node, list[Node]] = {}
         for graph in self.graphs:
             for node in graph.nodes:
-                if not any(isinstance(item, ForeignNode) for item in node.references()):
+                if not _takes_foreign(node):
                     continue
                 nested = (graph.source(reference) for reference in node.references())
                 direct = dict(zip(node.operands, node.inputs, strict=True))

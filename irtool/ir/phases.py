@@ -16,17 +16,16 @@ Phase: TypeAlias = Literal["forward", "backward", "recompute", "optimizer", "oth
 
 def phase(node: Node) -> Phase:
     """What a node belongs to, by its own marks; see :func:`phases` for all of a dump."""
-    return _marked(node) or ("other" if node.op in PLUMBING else "forward")
+    return _marked(node, node.op) or ("other" if node.op in PLUMBING else "forward")
 
 
-def _marked(node: Node) -> Phase | None:
+def _marked(node: Node, op: str) -> Phase | None:
     if node.is_recomputed:
         return "recompute"
     if node.is_backward:
         return "backward"
     if node.unique_id is not None:
         return "forward"
-    op = node.op
     if is_optimizer(op) or "optimizer-" in (node.scope or ""):
         return "optimizer" if op not in ("UpdateState", "Return") else "other"
     return None
@@ -61,9 +60,11 @@ def _phases_of(nodes: tuple[Node, ...], found: dict[Node, Phase]) -> None:
     data: dict[Node, list[Node]] = {}
     late: set[Node] = set()
     for node in nodes:
-        marks[node] = _gradient_call(node) or _marked(node)
-        data[node] = taken = _data(node)
-        if _reads_sums(node) or any(
+        op = node.op
+        marks[node] = _gradient_call(node) or _marked(node, op)
+        data[node] = taken = _data(node, op)
+        reads_sums = op in ("Depend", "Load") and _reads_sums(node)
+        if reads_sums or any(
             item in late or marks.get(item) in _BACKWARD_OR_LATER for item in taken
         ):
             late.add(node)
@@ -113,11 +114,11 @@ _COMPUTED: frozenset[Phase] = frozenset(("forward", "backward", "recompute"))
 
 
 def _reads_sums(node: Node) -> bool:
-    """Whether a node waits for, or loads, a gradient summed over micro-batches.
+    """Whether what a Depend or Load hands on is a gradient summed over micro-batches.
 
     MindSpore keeps these sums in clones of the weights whose names begin with ``accu_grads.``.
     """
-    first = node.operands[0] if node.op in ("Depend", "Load") and node.operands else None
+    first = node.operands[0] if node.operands else None
     return (
         isinstance(first, ParameterReference)
         and first.label is not None
@@ -125,12 +126,12 @@ def _reads_sums(node: Node) -> bool:
     )
 
 
-def _data(node: Node) -> list[Node]:
+def _data(node: Node, op: str) -> list[Node]:
     """Nodes of the same graph whose values a node takes; what only orders it is left out."""
     graph = node.graph
-    if graph is None or not node.operands or node.op == "UpdateState":
+    if graph is None or not node.operands or op == "UpdateState":
         return []
-    operands = node.operands[:1] if node.op == "Depend" else node.operands
+    operands = node.operands[:1] if op == "Depend" else node.operands
     numbers = [item.number for item in operands if isinstance(item, NodeReference)]
     return [item for number in numbers if (item := graph.node(number)) is not None]
 

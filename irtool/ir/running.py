@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TypeAlias, Union
+from typing import NamedTuple, TypeAlias, Union
 
 from irtool.ir.graph import (
     AmbiguousReference,
@@ -29,6 +29,9 @@ MAX_NODES = 4_000_000
 
 _MAX_NESTING = 10_000
 
+_OF_FUNCTIONS = frozenset(("Partial", "Depend", "J", "TupleGetItem"))
+"""Operators whose result may be a function that we know."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Closure:
@@ -43,8 +46,7 @@ Bound: TypeAlias = Union[Ran, Source, Closure, "tuple[Bound, ...]"]
 """What an operand is as a graph runs: something made, a parameter nobody bound, a constant, …"""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A node with its operands resolved inside its own graph."""
 
     node: Node
@@ -166,7 +168,7 @@ class Runner(ABC):
     def _advance(self, frame: Frame, step: Step) -> None:
         self.guessed = False
         node = step.node
-        inputs = tuple(self._bind(frame, source) for source in step.sources)
+        inputs = tuple([self._bind(frame, source) for source in step.sources])
         if node.is_return and not frame.is_body:
             frame.result = inputs[0] if inputs else None
             frame.position += 1
@@ -189,6 +191,8 @@ class Runner(ABC):
     def _remember_closure(self, made: Ran, inputs: tuple[Bound, ...]) -> None:
         """Operators whose result is a function that we know."""
         op = made.op
+        if op not in _OF_FUNCTIONS:
+            return
         if op == "Partial" and inputs:
             closure = self._closure(inputs[0])
             if closure is not None:
@@ -323,12 +327,10 @@ class Runner(ABC):
         return place if place is not None else self._latest.get(name)
 
     def _bind(self, frame: Frame, source: Source | tuple[Source, ...]) -> Bound:
-        if isinstance(source, tuple):
-            return tuple(self._bind(frame, item) for item in source)
         if isinstance(source, AmbiguousReference):
             self.guessed = True
             source = source.likely
-        if isinstance(source, Node):
+        if isinstance(source, Node):  # most are
             owner = source.graph
             if owner is frame.graph:
                 found = frame.values.get(source)
@@ -343,6 +345,8 @@ class Runner(ABC):
             return owner_frame.arguments.get(id(source), source)
         if isinstance(source, Graph):
             return Closure(source, self._enclosing(frame, source))
+        if isinstance(source, tuple):
+            return tuple(self._bind(frame, item) for item in source)
         return source
 
 

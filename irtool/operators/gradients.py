@@ -37,17 +37,15 @@ def measured_gradients(op: str) -> tuple[Gradient, ...] | None:
         None for an operator that was not measured; an empty tuple for one through which no gradient
         comes back.
     """
-    return _table().get(op)
+    line = _lines().get(op)
+    return None if line is None else tuple(map(_gradient, line.split("\t")[1:]))
 
 
 @lru_cache(maxsize=1)
-def _table() -> Mapping[str, tuple[Gradient, ...]]:
+def _lines() -> Mapping[str, str]:
+    """The line of each operator that was measured."""
     text = (resources.files("irtool.operators") / FILE).read_text(encoding="utf-8")
-    found: dict[str, tuple[Gradient, ...]] = {}
-    for line in text.splitlines():
-        op, *gradients = line.split("\t")
-        found[op] = tuple(_gradient(one) for one in gradients)
-    return found
+    return {line.partition("\t")[0]: line for line in text.splitlines()}
 
 
 def _gradient(text: str) -> Gradient:

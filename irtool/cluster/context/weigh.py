@@ -29,7 +29,7 @@ def _decides(item: Assumption, report: CheckResult) -> bool:
         return False  # what a refused network would communicate is not told
     match item.key:
         case "soc":
-            return any(first_generation_problem(ranks) for ranks in _groups(report))
+            return any(first_generation_problem(ranks) for ranks in set(_groups(report)))
         case "enable_alltoall":
             return item.decides and any(map(_moves, _redistributions(report)))
         case "enable_parallel_optimizer":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import cast
 
 from irtool.ir.graph import Graph, GraphParameter, Node, Source, Unresolved
@@ -129,7 +130,7 @@ def _operand(
         operand = computed(abstract.type, abstract.shape)
         if operand.shape is None:
             return operand
-        return replace(operand, is_parameter=_is_weight(network, source))
+        return replace(operand, is_parameter=True) if _is_weight(network, source) else operand
     return _constant(value, abstract)
 
 
@@ -163,6 +164,7 @@ def _constant(value: Value, abstract: Abstract | None) -> Operand:
     return Operand(value=python_value(value), is_constant=True)
 
 
+@lru_cache(maxsize=4096)
 def computed(type: Type, shape: AnyShape | None) -> Operand:
     """A value computed in the network: tensors, tuples of them, or numbers (shape ``()``).
 

@@ -39,15 +39,15 @@ def primitive(node: Node) -> str:
 def is_cared_for(network: Network, node: Node, *, interleave: bool = False) -> bool:
     """Whether MindSpore's parallel pass cares for a node at all."""
     name = primitive(node)
-    if not name or operator_of(name).is_("unsharded"):
+    if not name or (interleave and name in TRANSFERS):
         return False
-    if interleave and name in TRANSFERS:
+    always = name in ("GetNext", "_VirtualOutput")
+    # Asked first, so that nobody reads entries of operators that the optimizer alone applies.
+    if not always and node not in network.forward:
         return False
-    if name in ("GetNext", "_VirtualOutput"):
-        return True
-    if name == "Reshape" and _is_mask_of_attention(network, node):
+    if operator_of(name).is_("unsharded"):
         return False
-    return node in network.forward
+    return always or name != "Reshape" or not _is_mask_of_attention(network, node)
 
 
 def has_strategy(network: Network, node: Node) -> bool:

@@ -102,12 +102,16 @@ class StepCommunication:
 
 def merged(items: Iterable[StepCommunication]) -> tuple[StepCommunication, ...]:
     """Equal communications counted together, in the order in which they first come."""
-    counts: dict[StepCommunication, int] = {}
+    counts: dict[Hashable, tuple[StepCommunication, int]] = {}
     for item in items:
         if item.count:
-            key = replace(item, count=0)
-            counts[key] = counts.get(key, 0) + item.count
-    return tuple(replace(item, count=count) for item, count in counts.items())
+            key = (item.op, item.ranks, item.bytes, item.phase, item.why)
+            first, count = counts.get(key, (item, 0))
+            counts[key] = first, count + item.count
+    return tuple(
+        item if item.count == count else replace(item, count=count)
+        for item, count in counts.values()
+    )
 
 
 def instances(network: Network) -> dict[str, int]:
@@ -336,8 +340,8 @@ def _not_counted(
 
 def _not_shown(analysis: Analysis) -> Iterator[tuple[str, Node | None]]:
     """What of the network itself hides communications: a sentence, and where it stands."""
-    own = [node for node in analysis.network.inputs if node not in analysis.foreign]
-    takes = [node for node in own if primitive(node) == "J"]
+    network = analysis.network
+    takes = [node for node in network.applying("J") if node not in analysis.foreign]
     counted = "is not among the communications of a step"
     if len(takes) > 1:
         message = "what several gradients share of their forward passes is not known: it is counted"
@@ -345,7 +349,8 @@ def _not_shown(analysis: Analysis) -> Iterator[tuple[str, Node | None]]:
     if sums_by_server(analysis):
         yield f"what AdaSum exchanges between servers {counted}", None
     for name, message in HIDES.items():
-        first = next((node for node in own if primitive(node) == name), None)
+        hiding = (node for node in network.applying(name) if node not in analysis.foreign)
+        first = next(hiding, None)
         if first is not None and (name != "Switch" or analysis.differentiates):
             yield f"{message} {counted}", first
 

@@ -294,7 +294,7 @@ def _on_edge(analysis: Analysis, edge: Edge) -> Redistribution:
         return Redistribution(edge, source, target, None, PARTS)
     found = _inferred(analysis, edge, source, target, edge.consumer, keep_reshape=False)
     _check_type(analysis, found)
-    return replace(found, in_parts=apart)
+    return replace(found, in_parts=apart) if apart else found
 
 
 def _exchanged(

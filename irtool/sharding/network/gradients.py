@@ -343,5 +343,5 @@ def _behind_return(walk: _Walk, node: Node) -> list[Port]:
 
 def _roots(network: Network) -> frozenset[str]:
     """The graphs whose gradient function is taken: their results are what is differentiated."""
-    firsts = (network.first(node) for node in network.inputs if primitive(node) == "J")
+    firsts = map(network.first, network.applying("J"))
     return frozenset(graph.name for graph in firsts if isinstance(graph, Graph))

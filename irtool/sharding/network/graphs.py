@@ -8,6 +8,7 @@ Source: the order of refusals and of inserted operators in dumps and logs.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
@@ -40,6 +41,7 @@ class Network:
     ``inputs`` and ``callee`` are by node; ``users`` by identity of a port (see ``users_of``);
     ``calls`` are the direct calls of a graph, by its name, and ``references`` all nodes that name
     a graph. ``preorder``: nodes and parameters as a search from the entry's Return finds them.
+    ``by_primitive``: nodes by the name of what they apply (see ``applying``).
     """
 
     dump: Dump
@@ -51,6 +53,11 @@ class Network:
     preorder: list[Port] = field(default_factory=list[Port])
     forward: set[Node] = field(default_factory=set[Node])
     forward_graphs: tuple[Graph, ...] = ()
+    by_primitive: dict[str, list[Node]] = field(default_factory=dict[str, list[Node]])
+
+    def applying(self, *names: str) -> Sequence[Node]:
+        """Nodes that apply one of these primitives, by primitive and then in the dump's order."""
+        return [node for name in names for node in self.by_primitive.get(name, ())]
 
     def users_of(self, port: Port) -> Sequence[Use]:
         """Uses of a node's result or of a parameter, the first one that MindSpore sees first."""
@@ -107,22 +114,29 @@ def network_of(dump: Dump) -> Network:
     for graph in dump.graphs:
         for node in graph.nodes:
             _resolve(network, graph, node)
+    users = defaultdict[int, list[Use]](list)
     for node, inputs in network.inputs.items():
         for position, source in enumerate(inputs):
             if isinstance(source, (Node, GraphParameter)):
-                network.users.setdefault(id(source), []).append(Use(node, position))
+                users[id(source)].append(Use(node, position))
         callee = network.callee.get(node)
         if isinstance(callee, Node):
-            network.users.setdefault(id(callee), []).append(Use(node, -1))
+            users[id(callee)].append(Use(node, -1))
+    network.users = dict(users)
     order_users(network)
     _mark_forward(network)
     return network
 
 
 def _resolve(network: Network, graph: Graph, node: Node) -> None:
-    network.inputs[node] = tuple(_settled(source) for source in node.inputs)
+    inputs = node.inputs
+    if any(isinstance(source, AmbiguousReference) for source in inputs):
+        inputs = tuple(_settled(source) for source in inputs)
+    network.inputs[node] = inputs
     target = node.target
-    if isinstance(target, GraphTarget):
+    if isinstance(target, PrimitiveTarget):
+        network.by_primitive.setdefault(node.op, []).append(node)
+    elif isinstance(target, GraphTarget):
         network.calls.setdefault(target.graph, []).append(node)
     elif isinstance(target, ClosureTarget) and not isinstance(target.callee, str):
         network.callee[node] = _settled(graph.source(target.callee))
@@ -158,12 +172,12 @@ def _mark_forward(network: Network) -> None:
 
 def _differentiated(network: Network) -> list[Graph]:
     found: dict[str, Graph] = {}
-    for node, inputs in network.inputs.items():
-        if is_operator(node) and node.op in FORWARD_MAKERS and inputs:
-            graph = inputs[0]
-            if isinstance(graph, Graph):
-                for used in _used_graphs(network, graph):
-                    found.setdefault(used.name, used)
+    makers = set(network.applying(*FORWARD_MAKERS))
+    for node in network.inputs if makers else ():
+        graph = network.first(node) if node in makers else None
+        if isinstance(graph, Graph):
+            for used in _used_graphs(network, graph):
+                found.setdefault(used.name, used)
     return list(found.values())
 
 
@@ -208,12 +222,7 @@ def search_order(network: Network, *, scoped: bool = True) -> list[Port]:
     return _postorder(network, network.entry.result)
 
 
-def _owner_result(network: Network, port: Port) -> Node | None:
-    graph = port.graph if isinstance(port, Node) else network.dump.graph(port.graph)
-    return graph.result if isinstance(graph, Graph) else None
-
-
-def _children(network: Network, port: Port, *, owners: bool) -> list[Port]:
+def _children(network: Network, port: Port) -> list[Port]:
     """What a search visits from here, the first one last."""
     found: list[Port] = []
     if isinstance(port, Node):
@@ -223,10 +232,6 @@ def _children(network: Network, port: Port, *, owners: bool) -> list[Port]:
             _add_visited(found, network.dump.graph(port.target.graph))
         for source in network.inputs[port]:
             _add_visited(found, source)
-    if owners:
-        result = _owner_result(network, port)
-        if result is not None:
-            found.append(result)
     return found
 
 
@@ -247,7 +252,11 @@ def _preorder(network: Network, root: Node) -> list[Port]:
             continue
         seen.add(id(port))
         found.append(port)
-        todo.extend(_children(network, port, owners=True))
+        todo += _children(network, port)
+        # Of every node and parameter the graph that it belongs to is visited, first of all.
+        graph = port.graph if isinstance(port, Node) else network.dump.graph(port.graph)
+        if graph is not None and graph.result is not None:
+            todo.append(graph.result)
     return found
 
 
@@ -265,7 +274,7 @@ def _postorder(network: Network, root: Node) -> list[Port]:
                 found.append(port)
             continue
         seen.add(id(port))
-        todo.extend(_children(network, port, owners=False))
+        todo += _children(network, port)
     return found
 
 
@@ -280,7 +289,8 @@ def order_users(network: Network) -> None:
     place = {id(port): at for at, port in enumerate(network.preorder)}
     last = len(place)
     for uses in network.users.values():
-        uses.sort(key=lambda use: (place.get(id(use.node), last), use.position))
+        if len(uses) > 1:
+            uses.sort(key=lambda use: (place.get(id(use.node), last), use.position))
 
 
 def where(nodes: Sequence[Port], test: Callable[[Node], bool]) -> list[Node]:

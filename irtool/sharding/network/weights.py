@@ -175,12 +175,14 @@ def weights(analysis: Analysis) -> list[Weight]:
             continue
         weight = weight_of(analysis, parameter)
         untrained = trained is not None and id(parameter) not in trained
-        if untrained or not analysis.differentiates:
+        sums = weight.mirror_ranks is not None or weight.scatter_ranks is not None
+        if sums and (untrained or not analysis.differentiates):
             weight = replace(weight, mirror_ranks=None, scatter_ranks=None)
         ranks = mirrors.get(id(parameter))
-        if ranks is None and not is_handed(analysis, parameter):
+        if ranks is None and weight.mirror_ranks is not None:
             # What sums no gradients sums none between the shares of an optimizer's shards, too.
-            weight = replace(weight, mirror_ranks=None)
+            if not is_handed(analysis, parameter):
+                weight = replace(weight, mirror_ranks=None)
         elif ranks is not None and weight.gather_ranks is None:
             # Optimizer parallel over all replicas makes the mirror needless.
             why = weight.why or (ASSUMED if trained is None else "")
@@ -426,14 +428,12 @@ def _trained(analysis: Analysis) -> set[int] | None:
     """
     found: set[int] = set()
     names: set[str] = set()
-    for node, inputs in analysis.network.inputs.items():
-        name = primitive(node)
-        if name == "RefToEmbed" and inputs:
-            parameter = behind(analysis, inputs[0])
-            if parameter is not None:
-                found.add(id(parameter))
-        elif name == "EnvironGet":
-            names |= {v.text.removeprefix(KEY) for v in node.operands if isinstance(v, SymbolicKey)}
+    for node in analysis.network.applying("RefToEmbed"):
+        parameter = behind(analysis, analysis.network.first(node))
+        if parameter is not None:
+            found.add(id(parameter))
+    for node in analysis.network.applying("EnvironGet"):
+        names |= {v.text.removeprefix(KEY) for v in node.operands if isinstance(v, SymbolicKey)}
     entry = analysis.network.entry
     if names and entry is not None:
         found |= {id(parameter) for parameter in entry.parameters if parameter.name in names}
