@@ -340,7 +340,7 @@ def test_a_jump_needs_three_equal_steps_before_it(since: int, told: bool) -> Non
     assert (parted(since + 4, 2.0, since=since).verdict == "drift") is told
 
 
-@pytest.mark.parametrize(("noise", "told"), [(0.0005, True), (0.01, False)])
+@pytest.mark.parametrize(("noise", "told"), [(0.01, True), (0.1, False)])
 def test_what_scatters_does_not_jump_until_five_steps_tell(noise: float, told: bool) -> None:
     assert (parted(12, 2.0, noise, since=8).verdict == "drift") is told
 
@@ -402,7 +402,7 @@ def wandering(count: int, shift: float, split: int) -> LossComparison:
 @pytest.mark.parametrize(("shift", "told"), [(0.1, True), (0.0, False), (-0.1, True)])
 def test_behind_noise_from_the_first_step_a_parting_is_still_seen(shift: float, told: bool) -> None:
     found = wandering(400, shift, 250)
-    assert found.verdict == ("drift" if told else "different from the first step")
+    assert found.verdict == ("drift" if told else "noise")
     assert (found.change_step == 250) is told
 
 

@@ -49,6 +49,16 @@ ways wanders, and 4 is reached by chance."""
 PART_MOST = 40
 """Steps up to which every step is tried as the one at which curves part: of longer ones the
 differences before it tell."""
+LEFT_SHARE = 0.25
+"""Part of all steps for which one curve is on one side at the end, if it left the other slowly."""
+OWN_FEWEST = 12
+"""Steps that tell whether two curves share their noise."""
+OWN_CORRELATION = 0.5
+"""Of the bends of two curves: below it they do not share their batches."""
+OWN_FACTOR = 3.0
+"""How many times as much noise as the smoother curve the other has at most."""
+OWN_FIRST = 4.0
+"""How many times the noise of the differences the first one may be."""
 JUMP_FEWEST = 2
 """Steps behind a jump from which on it is none of a single batch."""
 JUMP_BEFORE = 3
@@ -201,20 +211,19 @@ def compare_losses(
     if jump is None and starts and _update_differs(steps, relative, _shown(left, right, a[0])):
         jump = change = steps[1]
     has_parted = jump is not None or _have_parted(steps, a, b, change)
-    first = relative[0] if good and good[0] == 0 else math.inf
+    first = relative[0] if starts else math.inf
     if not has_parted:
-        split = _split(steps, a, b)
-        if split is None and FIRST_STEP < first < math.inf:
-            split = _split_of_noise(steps, a, b)
+        split = _split(steps, a, b) or _split_of_noise(steps, a, b) or _left(steps, a, b)
         change, has_parted = (change, False) if split is None else (split, True)
+    own_way = _goes_its_own_way(a, b)
     after = _drift_after(steps, deltas, a, change)
     broken = _broken(common, ours, theirs)
     late = relative[-max(1, len(relative) // 4) :]
     worst = max(zip(relative, steps, strict=True), default=(0.0, common[0]))
     told: Verdict = "drift"
     if not has_parted:
-        start = first if first > _shown(left, right, ours[0]) else 0.0
-        told = _verdict(start, drift, after, deltas, floor)
+        start = first if first > _shown(left, right, ours[0]) and not own_way else 0.0
+        told = _verdict(start, drift, after, deltas, floor, PART_SHARE if own_way else 0.0)
     spike = _lone_spike(steps, deltas, relative) if told == "noise" else None
     return LossComparison(
         left,
@@ -232,7 +241,7 @@ def compare_losses(
         floor_from,
         drift,
         after,
-        jump if change is None else change,
+        change if jump is None else jump,
         _spikes(steps, a, b),
         broken,
         _correlation(_differences(a), _differences(b)),
@@ -403,7 +412,12 @@ def _shown(left: LossRun, right: LossRun, loss: float) -> float:
 
 
 def _verdict(
-    first: float, drift: Drift, after: Drift | None, deltas: Sequence[float], floor: float
+    first: float,
+    drift: Drift,
+    after: Drift | None,
+    deltas: Sequence[float],
+    floor: float,
+    share: float,
 ) -> Verdict:
     if not any(deltas) and math.isfinite(first):
         return "identical"
@@ -414,7 +428,7 @@ def _verdict(
             continue
         if abs(candidate.t) <= DRIFT_T * (1 + FEW_FACTOR * candidate.lag / len(deltas)):
             continue
-        if abs(candidate.mean) > FLOOR_FACTOR * floor:
+        if abs(candidate.mean) > FLOOR_FACTOR * floor and abs(candidate.relative) > share:
             return "drift"
     return "noise"
 
@@ -433,10 +447,59 @@ def _have_parted(
     behind = [y - x for x, y in zip(left[start:], right[start:], strict=True)]
     if len(behind) < PART_FEWEST or min(behind) < 0 < max(behind):
         return False
-    noise = _roughness(behind)
-    apart = abs(fmean(behind))
-    scale = fmean(map(abs, left[start:])) or 1.0
+    return _is_apart(behind, left[start:], _roughness(behind))
+
+
+def _is_apart(deltas: Sequence[float], losses: Sequence[float], noise: float) -> bool:
+    """Whether differences are more than noise, and than healthy runs have."""
+    apart = abs(_usual(deltas))
+    scale = fmean(map(abs, losses)) or 1.0
     return apart > PART_FACTOR * noise and apart > PART_SHARE * scale
+
+
+def _usual(values: Sequence[float]) -> float:
+    """The mean without the one that is furthest off: a single step makes no level."""
+    if len(values) < 3:
+        return fmean(values)
+    centre = median(values)
+    furthest = max(values, key=lambda value: abs(value - centre))
+    return (math.fsum(values) - furthest) / (len(values) - 1)
+
+
+def _left(steps: Sequence[int], left: Sequence[float], right: Sequence[float]) -> int | None:
+    """The step from which on the right curve stays on one side, for the last quarter at least.
+
+    That is how a slow drift ends up, whose beginning is hidden in noise.
+    """
+    deltas = [y - x for x, y in zip(left, right, strict=True)]
+    side = next((delta for delta in reversed(deltas) if delta), 0.0)
+    turn = next((n for n in reversed(range(len(deltas))) if deltas[n] * side <= 0), 0)
+    start = turn + 1
+    behind = deltas[start:]
+    if len(behind) < max(PART_FEWEST, LEFT_SHARE * len(deltas)):
+        return None
+    quarter = behind[-max(PART_FEWEST, len(behind) // 4) :]
+    is_left = _is_apart(quarter, left[-len(quarter) :], _roughness(behind))
+    return steps[start] if is_left else None
+
+
+def _goes_its_own_way(left: Sequence[float], right: Sequence[float]) -> bool:
+    """Whether both curves have a noise of their own, as much of it, and do not share it.
+
+    So do runs that are given other data: their first losses tell nothing of the forward pass.
+    """
+    if len(left) < OWN_FEWEST:
+        return False
+    ours, theirs = _bends(left), _bends(right)
+    apart = [(y - x) / max(abs(x), 1e-12) for x, y in zip(left, right, strict=True)]
+    least, most = sorted((_roughness(left), _roughness(right)))
+    together = _correlation(ours, theirs)
+    return (
+        together is not None
+        and abs(together) < OWN_CORRELATION
+        and 0 < most < OWN_FACTOR * least
+        and abs(apart[0]) < OWN_FIRST * _roughness(apart)
+    )
 
 
 def _jump(steps: Sequence[int], left: Sequence[float], right: Sequence[float]) -> int | None:
@@ -446,8 +509,9 @@ def _jump(steps: Sequence[int], left: Sequence[float], right: Sequence[float]) -
     before, behind = apart[:start], apart[start:]
     if len(before) < JUMP_BEFORE or len(behind) < JUMP_FEWEST or min(behind) < 0 < max(behind):
         return None
-    is_sudden = max(map(abs, before)) <= PART_SHARE / 10
-    return steps[start] if is_sudden and min(map(abs, behind)) > PART_SHARE else None
+    least = min(map(abs, behind))
+    is_sudden = max(map(abs, before)) <= max(PART_SHARE, least) / 10
+    return steps[start] if is_sudden and least > PART_SHARE else None
 
 
 def _update_differs(steps: Sequence[int], relative: Sequence[float], shown: float) -> bool:
@@ -471,10 +535,11 @@ def _split(steps: Sequence[int], left: Sequence[float], right: Sequence[float]) 
         return None
     deltas = [y - x for x, y in zip(left, right, strict=True)]
     best: tuple[float, int] | None = None
+    least = _roughness(deltas)  # of five differences the scatter may come out small by chance
     for start in range(JUMP_BEFORE, len(steps) - PART_FEWEST + 1):
         before, behind = deltas[:start], deltas[start:]
-        noise = max(_roughness(before), _roughness(behind))
-        moved = abs(fmean(behind) - fmean(before))
+        noise = max(_roughness(before), _roughness(behind), least)
+        moved = abs(_usual(behind) - _usual(before))
         scale = fmean(map(abs, left[start:])) or 1.0
         one_sided = min(behind) > 0 or max(behind) < 0
         if one_sided and moved > max(PART_FACTOR * noise, PART_SHARE * scale):
@@ -493,23 +558,22 @@ def _split_of_noise(
     count = len(steps)
     if count < 2 * SPLIT_FEWEST:
         return None
-    deltas = [y - x for x, y in zip(left, right, strict=True)]
-    sums = [0.0, *accumulate(deltas)]
+    apart = [(y - x) / max(abs(x), 1e-12) for x, y in zip(left, right, strict=True)]
+    sums = [0.0, *accumulate(apart)]
     mean = sums[-1] / count
 
     def explained(start: int) -> float:
         return (sums[start] - start * mean) ** 2 / (start * (count - start))
 
     start = max(range(SPLIT_FEWEST, count - SPLIT_FEWEST + 1), key=explained)
-    before, behind = deltas[:start], deltas[start:]
+    before, behind = apart[:start], apart[start:]
     means = fmean(before), fmean(behind)
     errors = [
         _standard_error(part, centre, round(len(part) ** 0.5))
         for part, centre in zip((before, behind), means, strict=True)
     ]
-    apart = abs(means[1] - means[0])
-    scale = fmean(map(abs, left[start:])) or 1.0
-    has_parted = apart > SPLIT_T * math.hypot(*errors) and apart > PART_SHARE * scale
+    moved = abs(means[1] - means[0])
+    has_parted = moved > SPLIT_T * math.hypot(*errors) and moved > PART_SHARE
     return steps[start] if has_parted and abs(means[1]) > abs(means[0]) else None
 
 
@@ -517,8 +581,12 @@ def _roughness(values: Sequence[float]) -> float:
     """The scatter of a curve around a line through its neighbours, by the median."""
     if len(values) < 3:
         return 0.0
-    bends = [a - 2 * b + c for a, b, c in zip(values, values[1:], values[2:], strict=False)]
-    return median(map(abs, bends)) / (0.6745 * 6**0.5)
+    return median(map(abs, _bends(values))) / (0.6745 * 6**0.5)
+
+
+def _bends(values: Sequence[float]) -> list[float]:
+    """How far each value is off the line through its neighbours, twice."""
+    return [a - 2 * b + c for a, b, c in zip(values, values[1:], values[2:], strict=False)]
 
 
 def _grade(mre: float) -> str:
