@@ -80,25 +80,13 @@ def command(
 
 def _known(path: str) -> Mapping[str, KnownParameter]:
     """Shapes and element sizes of a network's parameters."""
-    from irtool.planning.checkpoints.conversion import KnownParameter
+    from irtool.planning.checkpoints.conversion import known_parameters
 
-    dump = network_at(path)
-    found: dict[str, KnownParameter] = {}
-    for parameter in dump.parameters:
-        kind = parameter.type
-        shape = kind.dimensions if kind is not None else None
-        if kind is not None and shape is not None and min(shape, default=1) >= 0:
-            found[parameter.name] = KnownParameter(tuple(shape), _item_bytes(kind.dtype))
+    found = known_parameters(network_at(path))
     if not found:
         raise Failure("no parameter of a known shape is declared here", path)
     note(f"{path} says the shapes of {len(found)} parameters")
     return found
-
-
-def _item_bytes(dtype: str | None) -> float | None:
-    from irtool.ir.types import BITS
-
-    return BITS[dtype] / 8 if dtype in BITS else None
 
 
 def _notes(files: tuple[StrategyFile | None, StrategyFile | None]) -> tuple[str, ...]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from irtool.cli.jobs import JobWords, written_job
 from irtool.cli.plan_asked import json_file, twins
 from irtool.cli.plan_request import Made, Request, again_of
 from irtool.cli.report import Failure, note
@@ -17,8 +17,6 @@ from irtool.syntax.printer import dumps
 if TYPE_CHECKING:
     from irtool.planning.plans.plan import Plan
     from irtool.planning.stages.stages import StagedPlan
-
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def plan_itself(made: Made, request: Request, format: str, read: Dump) -> list[str]:
@@ -167,28 +165,12 @@ def _lines(made: Made, region: frozenset[Node] | None) -> list[str]:
 
 def _job(made: Made, request: Request) -> str:
     """The job, with the plan as the strategy file that its pods mount."""
-    from irtool.planning.recovery.servers import serves_parameters
-    from irtool.report.msjob import LARGEST_MAP, Job, job_text
-
     options, found = request.options, made.plan
     devices = made.staged.devices if made.staged is not None else found.context.devices
-    name = options.name or "mindspore-training"
-    if not _NAME.fullmatch(name):
-        hint = "lower-case letters, digits and hyphens, 63 at most"
-        raise Failure(f"{name!r} is no name for a job", "--name", hint=hint)
-    servers = options.servers
-    if servers is None:
-        servers = int(serves_parameters(found.dump))
-    image = options.image or "mindspore-image-name:tag"
-    command = options.command or "python train.py"
-    strategy: str | None = None
-    try:
-        strategy = _strategy_file(made, request)
-        if len(strategy.encode()) > LARGEST_MAP:
-            note("the strategy file is larger than a ConfigMap may be: --format strategy writes it")
-            strategy = None
-    except Failure as error:
-        note(f"the job carries no strategy file: {error.message}")
-    for text in unsaid(found, "msjob", made.staged, strategies=strategy is not None):
+    words = JobWords(options.name, options.image, options.command, options.servers)
+    job = written_job(
+        words, found.dump, devices, found.context.target, lambda: _strategy_file(made, request)
+    )
+    for text in unsaid(found, "msjob", made.staged, strategies=job.has_strategies):
         note(text)
-    return job_text(Job(name, image, command, devices, servers, found.context.target, strategy))
+    return job.text

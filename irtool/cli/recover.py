@@ -12,14 +12,23 @@ from irtool.cli import options
 from irtool.cli.answering import AnswerForm, write_answer
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
+from irtool.cli.declared import with_options
 from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.machines import named_machine
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
+from irtool.cli.recover_files import (
+    FileOptions,
+    RecoverForm,
+    handed_over,
+    plan_text,
+    refuse_other_forms,
+)
 from irtool.cli.recover_inputs import begins_of, read_run
 from irtool.cli.report import Failure
 from irtool.cluster.machine import Machine, default_machine
 from irtool.planning.recovery.times import Assumptions
+from irtool.report.text import escape_lines
 from irtool.syntax.printer import dumps
 from irtool.syntax.run_classes import Fingerprints
 
@@ -30,12 +39,17 @@ if TYPE_CHECKING:
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
 
+@with_options(FileOptions, "files")
 def _recover(
     path: Annotated[
         str, Argument(metavar="RUN", help="A run folder, or its begin dump.",
                             show_default=False),
     ],
-    format: options.AnswerFormat = AnswerForm.table,
+    files: FileOptions,
+    format: Annotated[
+        RecoverForm,
+        Option("--format", "-f", help="strategy, msjob: the plan itself.", group=options.OUTPUT),
+    ] = RecoverForm.table,
     lost: Annotated[
         str | None, Option(metavar="RANKS", help="Ranks whose devices are gone: 3,5,8-15.")
     ] = None,
@@ -87,7 +101,8 @@ def _recover(
 
     Without an option: the smallest losses that peers cannot repair. Exit status: 0 all survives;
     1 slices are lost, MindSpore would refuse the new plan, or a part is unknown; 2 there is no way
-    on.
+    on. With --format strategy and msjob 1 says only that a dump could not be read whole, and
+    without an option the plan is the run's own.
     """
     from irtool.cli.plan_asked import horizon_of, ranks_of
     from irtool.planning.recovery.elastic import HORIZON
@@ -98,6 +113,7 @@ def _recover(
     from irtool.report.recovery.report import recovery_report
     from irtool.report.recovery.view import RecoveryView
 
+    refuse_other_forms(files, format)
     assumptions = _assumptions(assume or (), data_bytes)
     configuration = read_configuration(config)
     load_custom_rules(configuration)
@@ -137,14 +153,30 @@ def _recover(
         )
     except CannotRecover as error:
         raise Failure(str(error), path) from None
+    if format.is_plan:
+        output = Output(output_file)
+        output.write(escape_lines(plan_text(found, read, files, format)))
+        output.close()
+        problems = [each for dump in read.begins.values() for each in dump.problems]
+        return fails(fail_on, those=(each.severity for each in problems))
+    handed = handed_over(found, read, path)
     prints = _fingerprints(read.begins)
     cache = _cache_text(found, prints, _fingerprints(new or larger or {}))
     view = RecoveryView(
-        found, path, assumptions, read.classes, cache, limit, read.notes, fingerprints=prints
+        found,
+        path,
+        assumptions,
+        read.classes,
+        cache,
+        limit,
+        (*read.notes, *handed.notes),
+        fingerprints=prints,
+        file=handed.file,
+        conversion=handed.conversion,
     )
     write_answer(
         Output(output_file),
-        format,
+        AnswerForm(format.value),
         answer=lambda: recover_answer(view, read.known),
         report=lambda is_page: recovery_report(view, is_page),
         context=read.known,

@@ -14,7 +14,7 @@ from irtool.artefacts.strategies import (
     read_strategies,
     refuse_later_stage,
 )
-from irtool.artefacts.strategy_file import SavedLayout, StrategyFile
+from irtool.artefacts.strategy_file import StrategyFile
 from irtool.cli.begin import context_of, find_begin
 from irtool.cli.configuration import Configuration
 from irtool.cli.context import NO_DEVICES, ContextArguments, parallel_of
@@ -26,6 +26,7 @@ from irtool.syntax.source import DumpError
 
 if TYPE_CHECKING:
     from irtool.ir.dump import Dump
+    from irtool.sharding.network.report import CheckResult
 
 WHOLE = "whole"
 """Stands for a checkpoint that no devices share."""
@@ -85,6 +86,16 @@ def _holds_strategies(folder: str) -> bool:
 
 def _of_run(path: str) -> StrategyFile:
     """What a run folder holds: strategy files that MindSpore saved, else what its dumps predict."""
+    return saved_in_run(path) or _predicted(path)
+
+
+def saved_in_run(path: str) -> StrategyFile | None:
+    """The layouts in strategy files that lie in a run folder, those of its stages as one.
+
+    Raises:
+        ArtefactError: they are no files of one run, or lack a stage.
+        Failure: the folder can't be read.
+    """
     try:
         files = [each for each in load_run(path).strategy_files if each.endswith(SUFFIXES)]
     except DumpError as error:
@@ -102,10 +113,10 @@ def _of_run(path: str) -> StrategyFile:
     if whole:
         note(f"reads {whole[0].path}")
         return read_layouts(whole[0].path)
-    if saved:
-        note(f"reads {', '.join(each.path for each in saved[:4])}")
-        return _checked(merged(path, saved))
-    return _predicted(path)
+    if not saved:
+        return None
+    note(f"reads {', '.join(each.path for each in saved[:4])}")
+    return _checked(merged(path, saved))
 
 
 def _checked(file: StrategyFile) -> StrategyFile:
@@ -123,7 +134,7 @@ def _predicted(path: str) -> StrategyFile:
         Failure: MindSpore would refuse them, or a part is not known.
     """
     from irtool.cli.recover_inputs import begins_of
-    from irtool.planning.files.parameter_layouts import predicted_layouts
+    from irtool.planning.files.parameter_layouts import UnknownLayout, predicted_file
     from irtool.sharding.check import check
 
     file = find_begin(path, None, None)
@@ -144,19 +155,18 @@ def _predicted(path: str) -> StrategyFile:
         if lacking:
             message = f"no begin dump of pipeline stage {lacking[0]} is here"
             raise Failure(message, path, hint="give the run folder with dumps of all stages")
-    layouts: dict[str, SavedLayout] = {}
+    reports: dict[int, CheckResult] = {}
     for stage, each in sorted(dumps.items()):
-        report = check(each, replace(context, rank=stage * context.stage_size))
-        if report.accepted is False:
+        reports[stage] = check(each, replace(context, rank=stage * context.stage_size))
+        if reports[stage].accepted is False:
             raise Failure("MindSpore would refuse these strategies: irtool check", each.path)
-        found = predicted_layouts(report, stage if context.stages > 1 else None)
-        if found.unknown:
-            name, reason = next(iter(found.unknown.items()))
-            raise Failure(f"how {name} lies is not known: {reason}", each.path)
-        layouts |= found.layouts
-    if not layouts:
+    try:
+        found = predicted_file(path, reports, context.stages)
+    except UnknownLayout as error:
+        raise Failure(str(error), dumps[error.stage].path) from None
+    if not found.layouts:
         raise Failure("no parameter here has a layout", path)
-    return StrategyFile(path, "predicted", "parameters", {}, {}, frozenset(), layouts)
+    return found
 
 
 def network_at(path: str) -> Dump:

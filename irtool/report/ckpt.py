@@ -190,13 +190,13 @@ def ckpt_report(view: CkptView) -> Report:
     """The answer, what each rank reads, how parameters change, and how MindSpore converts them."""
     found = view.found
     elements: list[Element] = [Facts(list(_facts(found)))]
-    tables = [_ranks_table(view), _parameters_table(view)]
+    tables = [ranks_table(found, view.limit), _parameters_table(view)]
     elements += [table for table in tables if table.rows]
-    elements += [Note(f"note: {text}") for text in (*_notes(found), *view.notes)]
+    elements += [Note(f"note: {text}") for text in (*conversion_notes(found), *view.notes)]
     elements.append(Note("\n".join(conversion_lines(found)), verbatim=True))
     tone = "bad" if care_of(found) else "good"
     title = f"ckpt: {_path(found.old)} -> {_path(found.new)}"
-    return Report(title, Answer(_answer_text(found), tone), elements)
+    return Report(title, Answer(conversion_text(found), tone), elements)
 
 
 def care_of(found: Conversion) -> tuple[Severity, ...]:
@@ -215,7 +215,8 @@ def _path(file: StrategyFile | None) -> str:
     return WHOLE if file is None else file.path
 
 
-def _answer_text(found: Conversion) -> str:
+def conversion_text(found: Conversion) -> str:
+    """How many checkpoints become how many, and what moves."""
     old = plural(found.old_devices, "checkpoint")
     text = f"{old} become {found.new_devices}"
     read = [len(one.needed) for one in found.ranks if one.parameters]
@@ -256,7 +257,8 @@ def _named(items: Sequence[str]) -> str:
     return ", ".join(items[:_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _notes(found: Conversion) -> Iterator[str]:
+def conversion_notes(found: Conversion) -> Iterator[str]:
+    """What the reader of a conversion should know."""
     if found.added:
         yield (
             f"{plural(len(found.added), 'parameter')} of the new layout are in no old checkpoint: "
@@ -282,7 +284,8 @@ def _notes(found: Conversion) -> Iterator[str]:
         yield "sizes are not known: a protobuf file says no shapes; --network BEGIN does"
 
 
-def _ranks_table(view: CkptView) -> Table:
+def ranks_table(found: Conversion, limit: int | None) -> Table:
+    """Which old checkpoints each rank reads."""
     columns = [
         number_column("rank"),
         text_column("reads"),
@@ -290,10 +293,10 @@ def _ranks_table(view: CkptView) -> Table:
         number_column("from others", "bytes"),
     ]
     rows: list[list[Cell]] = []
-    for one in view.found.ranks:
+    for one in found.ranks:
         asked = one.refused or ranks_text(one.mindspore or ())
-        rows.append([one.rank, ranks_text(one.needed), asked, _moved_cell(view.found.moved([one]))])
-    most = rows_shown(view.limit)
+        rows.append([one.rank, ranks_text(one.needed), asked, _moved_cell(found.moved([one]))])
+    most = rows_shown(limit)
     return Table("what each rank of the new layout reads", columns, rows, noun="rank", most=most)
 
 

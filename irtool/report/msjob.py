@@ -7,7 +7,7 @@ itself sets ``MS_ROLE``, ``MS_WORKER_NUM``, ``MS_SERVER_NUM`` and the scheduler'
 the operator's type definitions and its page on the configuration.
 
 A strategy file goes with it as a ``ConfigMap``, which every role mounts: the environment names the
-file, and the network must load it (``strategy_ckpt_config={"load_file": …}``).
+file, and the network must load it, each kind of file by a call of its own.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
+
+from irtool.artefacts.strategy_file import Keys
 
 Tree: TypeAlias = "str | int | Mapping[str, Tree] | Sequence[Tree]"
 
@@ -42,6 +44,7 @@ class Job:
         servers: parameter servers; 0: parameter server mode is off.
         target: ``Ascend``, ``GPU`` or ``CPU``.
         strategy: text of a strategy file; None: the network says its strategies itself.
+        keys: what that file is keyed by.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Job:
     servers: int = 0
     target: str = "Ascend"
     strategy: str | None = None
+    keys: Keys = "parameters"
 
     @property
     def map_name(self) -> str:
@@ -111,13 +115,17 @@ def _role(job: Job, replicas: int, *, device: bool) -> Tree:
 def job_text(job: Job) -> str:
     """The resource as YAML, behind the map with its strategy file."""
     strategy = strategy_object(job)
-    parts = [] if strategy is None else [_note(), *_yaml(strategy, ""), "---"]
+    parts = [] if strategy is None else [_note(job.keys), *_yaml(strategy, ""), "---"]
     return "\n".join([*parts, *_yaml(job_object(job), "")]) + "\n"
 
 
-def _note() -> str:
-    load = f'strategy_ckpt_config={{"load_file": os.environ["{STRATEGY_FILE}"]}}'
-    return f"# the network loads the strategies: set_auto_parallel_context({load})"
+def _note(keys: Keys) -> str:
+    """The call that loads the file; one keyed by operators is loaded by sharding propagation."""
+    file = f'os.environ["{STRATEGY_FILE}"]'
+    load = f'set_auto_parallel_context(strategy_ckpt_config={{"load_file": {file}}})'
+    if keys == "operators":
+        load = f'mindspore.parallel.set_op_strategy_config("LOAD", {file})'
+    return f"# the network loads the strategies: {load}"
 
 
 def _yaml(tree: Tree, indent: str) -> Iterator[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from math import prod
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -293,3 +295,150 @@ def test_what_check_says_is_not_called_mindspores_word(
     _, out, _ = run(capsys, folder, "--lost", 5)
     assert "passes irtool check" in out
     assert "accepted by MindSpore" not in out
+
+
+def strategy_file(
+    capsys: pytest.CaptureFixture[str], path: Path, *words: object
+) -> tuple[dict[str, Any], str]:
+    status, out, err = run(capsys, path, *words, "--format", "strategy")
+    assert status == 0
+    return json.loads(out), err
+
+
+def test_the_plan_of_a_pipeline_is_one_file_that_check_accepts_on_every_stage(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    """MindSpore 2.7.0 loads such a file on ranks of both stages."""
+    path = samples / "pipeline_run"
+    file, said = strategy_file(capsys, path, "--to", 4)
+    assert {key[:2] for key in file["parallel_layout_item"]} == {"0-", "1-"}
+    assert {item["stage"] for item in file["parallel_strategy_item"].values()} == {0, 1}
+    assert "take out their .shard(...) calls" in said
+    (tmp_path / "new.json").write_text(json.dumps(file), encoding="utf-8")
+    layouts = file["parallel_layout_item"]
+    assert all(prod(each["dev_matrix"]) == 2 for each in layouts.values())
+
+
+def test_a_pipeline_has_no_file_keyed_by_operators(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    words = ("--to", 4, "--format", "strategy", "--keys", "operators")
+    status, _, err = run(capsys, samples / "pipeline_run", *words)
+    assert status == 2
+    assert "begin dumps of stages do not show all of that" in err
+    assert "--keys parameters" in err
+
+
+def test_both_kinds_of_file_say_how_parameters_lie(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    by_operators, said = strategy_file(capsys, folder, "--to", 4)
+    assert any("-op0" in key for key in by_operators["parallel_strategy_item"])
+    assert "sharding_propagation" in said
+    by_parameters, _ = strategy_file(capsys, folder, "--to", 4, "--keys", "parameters")
+    assert not any("-op0" in key for key in by_parameters["parallel_strategy_item"])
+    assert (
+        by_operators["parallel_layout_item"].keys() == by_parameters["parallel_layout_item"].keys()
+    )
+
+
+def test_without_a_change_the_file_is_that_of_the_run(
+    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
+) -> None:
+    file, _ = strategy_file(capsys, folder, "--keys", "parameters")
+    (tmp_path / "own.json").write_text(json.dumps(file), encoding="utf-8")
+    assert main(["check", str(folder), "--strategy", str(tmp_path / "own.json"), "-f", "json"]) == 0
+    entries = json.loads(capsys.readouterr().out)["strategy_file"]["entries"]
+    assert {each["effect"] for each in entries} == {"same"}
+
+
+def test_what_becomes_of_checkpoints(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    """The ranks are those that ``rank_list_for_transform`` of 2.7.0 and 2.10.0 names."""
+    _, out, _ = run(capsys, samples / "pipeline_run", "--to", 4, "--format", "json")
+    answer = json.loads(out)
+    assert answer["strategy_file"]["keys"] == "parameters"
+    found = answer["checkpoints"]
+    assert [each["sources"] for each in found["ranks"]] == [[0, 1], [0, 1], [4, 5], [4, 5]]
+    assert found["bytes_moved"] == sum(each["bytes_moved"] for each in found["ranks"]) > 0
+    assert (
+        "    'old_checkpoints', 'new_checkpoints', 'converted', "
+        + ("'old_strategy.json', 'new_strategy.json'")
+        in found["call"]
+    )
+
+
+def test_checkpoints_of_lost_ranks_are_named(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    _, out, _ = run(capsys, samples / "pipeline_run", "--lost", "1")
+    assert "MindSpore's conversion reads checkpoints of lost ranks 1" in out
+    _, out, _ = run(capsys, samples / "pipeline_run", "--lost", "2")
+    assert "checkpoints of lost ranks" not in out
+
+
+def test_a_replaced_device_changes_no_file(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    _, out, _ = run(capsys, folder, "--lost", 5, "--add-devices", 1, "--format", "json")
+    answer = json.loads(out)
+    assert answer["strategy_file"] is None
+    assert answer["checkpoints"] is None
+
+
+def test_a_strategy_file_that_the_run_left_is_the_old_one(
+    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
+) -> None:
+    own, _ = strategy_file(capsys, folder, "--keys", "parameters")
+    copy = tmp_path / "run"
+    shutil.copytree(folder, copy)
+    (copy / "strategy").mkdir()
+    (copy / "strategy/ckpt_strategy_rank_0.json").write_text(json.dumps(own), encoding="utf-8")
+    _, out, _ = run(capsys, copy, "--to", 4, "--format", "json")
+    assert json.loads(out)["checkpoints"]["old"].endswith("run")
+    own["parallel_layout_item"] = {
+        key: {**item, "dev_matrix": [2], "tensor_map": [-1] * len(item["tensor_map"])}
+        for key, item in own["parallel_layout_item"].items()
+    }
+    (copy / "strategy/ckpt_strategy_rank_0.json").write_text(json.dumps(own), encoding="utf-8")
+    _, out, err = run(capsys, copy, "--to", 4, "--format", "json")
+    assert json.loads(out)["checkpoints"]["old"] == "old_strategy.json"
+    assert "is for 2 devices, not for the run's 8" in err
+
+
+@pytest.mark.parametrize(
+    ("keys", "load"),
+    [
+        ("operators", 'set_op_strategy_config("LOAD", os.environ["STRATEGY_FILE"])'),
+        ("parameters", 'strategy_ckpt_config={"load_file": os.environ["STRATEGY_FILE"]}'),
+    ],
+)
+def test_the_job_carries_the_file_and_says_what_loads_it(
+    capsys: pytest.CaptureFixture[str], folder: Path, keys: str, load: str
+) -> None:
+    words = ("--to", 4, "--format", "msjob", "--keys", keys, "--image", "training:1")
+    status, out, _ = run(capsys, folder, *words)
+    assert status == 0
+    assert load in out.splitlines()[0]
+    assert 'image: "training:1"' in out
+    assert "replicas: 4" in out
+    assert 'kind: "ConfigMap"' in out
+
+
+def test_options_of_files_go_with_their_formats(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    assert run(capsys, folder, "--to", 4, "--keys", "parameters")[0] == 2
+    status, _, err = run(capsys, folder, "--to", 4, "--format", "strategy", "--image", "a")
+    assert status == 2
+    assert "--image: error[CLI001]: goes with --format msjob" in err
+
+
+def test_without_begin_dumps_there_is_no_file(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run/rank_0"
+    folder.mkdir(parents=True)
+    shutil.copy(samples / "mlp_semi_auto/20_validate_0080.ir", folder)
+    status, _, err = run(capsys, tmp_path / "run", "--devices", 8, "--format", "strategy")
+    assert status == 2
+    assert "without a begin dump there is no plan" in err

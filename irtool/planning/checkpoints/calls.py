@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from irtool.planning.checkpoints.conversion import Conversion
 
 _OLD, _NEW = "old_checkpoints", "new_checkpoints"
 
 
-def conversion_lines(found: Conversion) -> Iterator[str]:
+def conversion_lines(found: Conversion, made_by: Mapping[str, str] | None = None) -> Iterator[str]:
     """Python for ``mindspore.transform_checkpoints``, of MindSpore 2.2 to 2.10.
 
     A layout that was read off a dump has no file yet: the lines say where it has to stand.
+
+    Args:
+        found: the conversion.
+        made_by: what writes files that are not there yet, by path.
     """
+    makers = made_by or {}
     yield "import mindspore"
     yield ""
     names: list[str] = []
     for file, name in ((found.old, "old"), (found.new, "new")):
         if file is None:
             names.append("None")
+        elif file.path in makers:
+            yield f"# {file.path}: {makers[file.path]}"
+            names.append(repr(file.path))
         elif file.is_predicted:
             yield f"# {file.path} is a dump: compile with strategy_ckpt_config={{'save_file': …}}"
             names.append(repr(f"{name}_strategy.json"))

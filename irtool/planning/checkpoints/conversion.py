@@ -10,6 +10,8 @@ from math import prod
 from irtool.artefacts.cuts import Refused, cuts_in_conversion, cuts_of
 from irtool.artefacts.strategy_file import StrategyFile
 from irtool.ir.display import Shown
+from irtool.ir.dump import Dump
+from irtool.ir.types import BITS
 from irtool.planning.checkpoints.rank_lists import all_mindspore_ranks
 from irtool.planning.checkpoints.sources import (
     HeldSlices,
@@ -30,6 +32,18 @@ class KnownParameter:
 
     shape: tuple[int, ...]
     item_bytes: float | None
+
+
+def known_parameters(dump: Dump) -> dict[str, KnownParameter]:
+    """What a network says of its parameters of known shape, by name."""
+    found: dict[str, KnownParameter] = {}
+    for parameter in dump.parameters:
+        kind = parameter.type
+        shape = kind.dimensions if kind is not None else None
+        if kind is not None and shape is not None and min(shape, default=1) >= 0:
+            size = BITS[kind.dtype] / 8 if kind.dtype in BITS else None
+            found[parameter.name] = KnownParameter(tuple(shape), size)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

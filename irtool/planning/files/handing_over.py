@@ -25,6 +25,7 @@ from irtool.planning.files.shard_lines import held_by
 from irtool.planning.files.strategy_files import (
     NotExpressible,
     OtherNetwork,
+    layout_items,
     operator_file,
     parameter_file,
     parameter_keys,
@@ -172,13 +173,15 @@ def by_parameters(plan: Plan, again: Again) -> HandedOver:
     """
     context = replace(plan.context, mode="semi_auto_parallel")
     if again.make is None or _is_sayable(plan):
-        text = _text(parameter_file(plan)[0])
+        file = parameter_file(plan)[0]
+        text = _text(file)
         completed = _completed(plan, text, again.dump, context)
         if _is_kept(plan, completed):
             return HandedOver(plan, text, "parameters")
         if again.make is None:
             price = _price(plan.after, completed.after)
             note = f"this file can't say all of the plan: MindSpore completes it{price}"
+            text = _text({**file, "parallel_layout_item": layout_items(completed.report)})
             return HandedOver(completed, text, "parameters", (note,))
     made = again.plan(_by_weights(plan, again), context)
     text = _text(parameter_file(made)[0])

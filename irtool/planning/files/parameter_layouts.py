@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from irtool.artefacts.strategy_file import SavedLayout
+from irtool.artefacts.strategy_file import SavedLayout, StrategyFile
 from irtool.operators.layout import TensorLayout
 from irtool.sharding.network.report import CheckResult, ParameterReport
 
@@ -48,6 +48,34 @@ def predicted_layouts(report: CheckResult, stage: int | None = None) -> Predicte
             key = item.name if stage is None else f"{stage}-{item.name}"
             found[key] = _saved(key, item.name, stage, layout, owner, report)
     return PredictedLayouts(found, unknown)
+
+
+class UnknownLayout(ValueError):
+    """How a parameter lies is not known; ``stage``: the pipeline stage that has it."""
+
+    def __init__(self, stage: int, name: str, reason: str) -> None:
+        super().__init__(f"how {name} lies is not known: {reason}")
+        self.stage = stage
+
+
+def predicted_file(path: str, reports: Mapping[int, CheckResult], stages: int) -> StrategyFile:
+    """The layouts of a run as the strategy file that MindSpore would save of it.
+
+    Args:
+        path: what the file is called.
+        reports: what ``check`` says of each pipeline stage.
+        stages: how many there are; of several the file is a merged one.
+
+    Raises:
+        UnknownLayout: how a parameter lies is not known.
+    """
+    layouts: dict[str, SavedLayout] = {}
+    for stage, report in sorted(reports.items()):
+        found = predicted_layouts(report, stage if stages > 1 else None)
+        for name, reason in found.unknown.items():
+            raise UnknownLayout(stage, name, reason)
+        layouts |= found.layouts
+    return StrategyFile(path, "predicted", "parameters", {}, {}, frozenset(), layouts)
 
 
 def _saved(

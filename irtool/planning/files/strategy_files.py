@@ -6,7 +6,7 @@ entry for every operator, keyed ``<scope>/<primitive>-op<N>``.  A begin dump doe
 operators in question have one strategy; else they are told, so that a plan can be made in which
 they have (:mod:`irtool.planning.files.handing_over`).  ``parameter_file`` is what
 ``strategy_ckpt_config`` reads: keyed by primitive and weight, it says nothing of operators without
-weights; how each parameter then lies stands beside, for MindSpore's conversion of checkpoints.
+weights.  How each parameter then lies stands in both, for MindSpore's conversion of checkpoints.
 Formats: files that MindSpore 2.7 saved.
 """
 
@@ -25,6 +25,7 @@ from irtool.planning.files.parameter_layouts import layout_object, predicted_lay
 from irtool.planning.plans.plan import Plan
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import network_of
+from irtool.sharding.network.report import CheckResult
 
 
 class NotExpressible(Exception):
@@ -93,7 +94,17 @@ def operator_file(plan: Plan, names: Mapping[str, object] | None = None) -> dict
         "current_stage": 0,
         "parallel_strategy_item": ins,
         "parallel_out_strategy_item": outs,
+        "parallel_layout_item": layout_items(plan.report),
     }
+
+
+def layout_items(report: CheckResult) -> dict[str, object]:
+    """How parameters lie, as strategy files say it: MindSpore's conversion of checkpoints reads it.
+
+    MindSpore loads either file with it, and converts by either (tried with 2.7.0 and 2.10.0).
+    """
+    found = predicted_layouts(report).layouts
+    return {name: layout_object(each) for name, each in sorted(found.items())}
 
 
 def _copied_graphs(dump: Dump) -> Set[str]:
@@ -261,15 +272,13 @@ def parameter_file(plan: Plan) -> tuple[dict[str, object], tuple[str, ...]]:
             left.append(f"out_strategy of {item.node.op} in line {item.node.line}")
         if found.setdefault(key, item.after) != item.after:
             raise NotExpressible(f"two operators share the key {key} and differ")
-    layouts = predicted_layouts(plan.report)
-    left += [f"how {name} lies: {why}" for name, why in layouts.unknown.items()]
+    unknown = predicted_layouts(plan.report).unknown
+    left += [f"how {name} lies: {why}" for name, why in unknown.items()]
     stage = plan.context.stage
     file: dict[str, object] = {
         "current_stage": 0,
         "parallel_strategy_item": {key: _item(rows, stage) for key, rows in sorted(found.items())},
-        "parallel_layout_item": {
-            name: layout_object(each) for name, each in sorted(layouts.layouts.items())
-        },
+        "parallel_layout_item": layout_items(plan.report),
     }
     return file, tuple(left)
 

@@ -16,6 +16,12 @@ from irtool.planning.recovery.reshard import Resharding
 from irtool.planning.recovery.survival import WeakPoint
 from irtool.planning.recovery.times import RecoveryTime
 from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.recovery.files import (
+    RecoveryCheckpoints,
+    RecoveryStrategies,
+    checkpoints_answer,
+    strategies_answer,
+)
 from irtool.report.recovery.view import RecoveryView, assumptions_text
 
 _MOST_LINKS = 100
@@ -240,6 +246,10 @@ class RecoverAnswer(
     ]
     growth: Annotated[GrownNetwork | None, doc("with `--grown`")]
     time: RecoveryTimes
+    strategy_file: Annotated[
+        RecoveryStrategies | None, doc("null: nothing changes, or `notes` say why there is none")
+    ]
+    checkpoints: Annotated[RecoveryCheckpoints | None, doc("null: likewise")]
     notes: Annotated[list[str], doc("what could not be said")]
 
 
@@ -269,6 +279,8 @@ def recover_answer(view: RecoveryView, context: RunContext) -> RecoverAnswer:
         fingerprints={str(stage): text for stage, text in view.fingerprints.items()},
         growth=_growth(recovery.growth),
         time=_times(view),
+        strategy_file=strategies_answer(view),
+        checkpoints=checkpoints_answer(view),
         notes=[*recovery.notes, *view.notes],
         **context_fields(context),
     )

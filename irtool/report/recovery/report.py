@@ -8,6 +8,7 @@ from irtool.ir.units import plural, ranks_text
 from irtool.planning.recovery.growth import Growth
 from irtool.planning.recovery.recover import Recovery
 from irtool.report.model import Answer, Block, Element, Facts, Note, Report
+from irtool.report.recovery.files import file_blocks
 from irtool.report.recovery.pictures import pictures
 from irtool.report.recovery.tables import (
     changes_table,
@@ -73,6 +74,7 @@ def _after(view: RecoveryView) -> Iterator[Block]:
     if changes is not None and (changes.added or changes.removed):
         yield group_changes_table(view, changes)
     yield times_table(view)
+    yield from file_blocks(view)
 
 
 def _facts(view: RecoveryView) -> list[tuple[str, str]]:

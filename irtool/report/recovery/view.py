@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from irtool.cluster.machine import Machine
 from irtool.ir.units import bytes_text, plural
+from irtool.planning.checkpoints.conversion import Conversion
+from irtool.planning.recovery.files import RecoveryFile
 from irtool.planning.recovery.recover import Recovery
 from irtool.planning.recovery.times import Assumptions
 from irtool.report.model import rows_shown
@@ -17,7 +19,9 @@ class RecoveryView:
     """A recovery with what the command knows around it.
 
     ``classes`` are ranks with equal graphs; ``cache`` says whether a compile cache is valid;
-    ``fingerprints`` are those of the stages' begin dumps, up to what differs from rank to rank.
+    ``fingerprints`` are those of the stages' begin dumps, up to what differs from rank to rank;
+    ``file`` is the strategy file to go on with, ``conversion`` what becomes of checkpoints under it
+    (None: nothing changes, or the notes say why there is none).
     """
 
     recovery: Recovery
@@ -28,6 +32,8 @@ class RecoveryView:
     limit: int | None = None
     notes: Sequence[str] = field(default_factory=tuple[str, ...])
     fingerprints: Mapping[int, str] = field(default_factory=dict[int, str])
+    file: RecoveryFile | None = None
+    conversion: Conversion | None = None
 
     def most(self, usual: int = 12) -> int | None:
         """How many rows of a table text shows; None: all."""

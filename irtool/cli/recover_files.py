@@ -1,0 +1,201 @@
+"""What ``irtool recover`` hands over: strategy file, job, and what becomes of checkpoints."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+from irtool.cli.jobs import JobWords, written_job
+from irtool.cli.parameters import Option
+from irtool.cli.plan_asked import json_file
+from irtool.cli.plan_options import FILES, Keys, is_given
+from irtool.cli.report import Failure, note
+
+if TYPE_CHECKING:
+    from irtool.artefacts.strategy_file import StrategyFile
+    from irtool.cli.recover_inputs import Inputs
+    from irtool.planning.checkpoints.conversion import Conversion
+    from irtool.planning.recovery.files import RecoveryFile
+    from irtool.planning.recovery.recover import Recovery
+
+
+class RecoverForm(str, Enum):
+    """Forms of the answer, and of the plan itself."""
+
+    table = "table"
+    json = "json"
+    html = "html"
+    strategy = "strategy"
+    msjob = "msjob"
+
+    @property
+    def is_plan(self) -> bool:
+        """Whether it is the plan, and nothing about it."""
+        return self.value in _PLAN_ITSELF
+
+
+_PLAN_ITSELF = ("strategy", "msjob")
+_COUNTS_IN = {
+    "keys": _PLAN_ITSELF, "names": _PLAN_ITSELF,
+    "name": ("msjob",), "image": ("msjob",), "command": ("msjob",), "servers": ("msjob",),
+}  # fmt: skip
+"""By option the formats that it counts in."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """What the command line asks of the files."""
+
+    keys: Annotated[
+        Keys | None,
+        Option(
+            help="Which of MindSpore's strategy files.",
+            show_default="operators, or parameters where those can't be told apart",
+            group=FILES,
+        ),
+    ] = None
+    names: Annotated[
+        str | None,
+        Option(
+            metavar="SAVED.json",
+            help="A strategy file of MindSpore's to check keys by.",
+            group=FILES,
+        ),
+    ] = None
+    name: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="With --format msjob: what the job is called.",
+            show_default="mindspore-training",
+            group=FILES,
+        ),
+    ] = None
+    image: Annotated[
+        str | None,
+        Option(
+            metavar="IMAGE",
+            help="With --format msjob: the image of all pods.",
+            show_default="mindspore-image-name:tag",
+            group=FILES,
+        ),
+    ] = None
+    command: Annotated[
+        str | None,
+        Option(
+            metavar="SHELL",
+            help="With --format msjob: what every role runs.",
+            show_default="python train.py",
+            group=FILES,
+        ),
+    ] = None
+    servers: Annotated[
+        int | None,
+        Option(
+            least=0,
+            metavar="N",
+            show_default="1 if parameters live on servers, else 0",
+            help="With --format msjob: parameter servers.",
+            group=FILES,
+        ),
+    ] = None
+
+
+def refuse_other_forms(asked: FileOptions, form: RecoverForm) -> None:
+    """Say which options would not count.
+
+    Raises:
+        Failure: one of them was given.
+    """
+    for name, forms in _COUNTS_IN.items():
+        if is_given(getattr(asked, name)) and form.value not in forms:
+            raise Failure(f"goes with --format {' or '.join(forms)}", f"--{name}")
+
+
+def plan_text(found: Recovery, read: Inputs, asked: FileOptions, form: RecoverForm) -> str:
+    """The plan as a strategy file, or as a job that carries it.
+
+    Raises:
+        Failure: no such file can hold it.
+    """
+    if form is RecoverForm.strategy:
+        return _strategy(found, read, asked)
+    words = JobWords(asked.name, asked.image, asked.command, asked.servers)
+    dumps = found.plan.network if found.plan is not None else read.begins
+    if not dumps:
+        raise Failure("without a begin dump there is no plan", "--format msjob")
+    job = written_job(
+        words,
+        next(iter(dumps.values())),
+        found.target,
+        found.context.target,
+        lambda: _strategy(found, read, asked),
+    )
+    return job.text
+
+
+def _strategy(found: Recovery, read: Inputs, asked: FileOptions) -> str:
+    from irtool.planning.files.strategy_files import NotExpressible
+    from irtool.planning.recovery.files import recovery_file
+
+    keys = asked.keys.value if asked.keys is not None else None
+    try:
+        made = recovery_file(found, read.begins, keys, json_file(asked.names))
+    except NotExpressible as error:
+        hint = "--keys parameters" if keys == "operators" else "irtool plan --format shard"
+        raise Failure(str(error), "--format strategy", hint=hint) from None
+    note(f"keyed by {made.keys}")
+    for text in made.notes:
+        note(text)
+    return made.text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HandedOver:
+    """What the answer says of files; ``notes``: why something is missing."""
+
+    file: RecoveryFile | None = None
+    conversion: Conversion | None = None
+    notes: tuple[str, ...] = ()
+
+
+def handed_over(found: Recovery, read: Inputs, path: str) -> HandedOver:
+    """The strategy file of a plan that changes something, and what becomes of checkpoints."""
+    from irtool.artefacts.cuts import Refused
+    from irtool.planning.checkpoints.recovered import checkpoint_conversion
+    from irtool.planning.files.parameter_layouts import UnknownLayout
+    from irtool.planning.files.strategy_files import NotExpressible
+    from irtool.planning.recovery.files import recovery_file
+
+    if not found.ways:
+        return HandedOver()
+    try:
+        made = recovery_file(found, read.begins)
+    except NotExpressible as error:
+        return HandedOver(notes=(f"no strategy file can hold this plan: {error}",))
+    try:
+        conversion = checkpoint_conversion(found, read.begins, made.file, _saved(path, found))
+    except (Refused, UnknownLayout) as error:
+        return HandedOver(made, notes=(f"what becomes of checkpoints is not known: {error}",))
+    return HandedOver(made, conversion)
+
+
+def _saved(path: str, found: Recovery) -> StrategyFile | None:
+    """The strategy file that the run left, if it is of these devices."""
+    from irtool.artefacts.errors import ArtefactError
+    from irtool.cli.strategy_inputs import saved_in_run
+
+    if not os.path.isdir(path):
+        return None
+    try:
+        saved = saved_in_run(path)
+    except (ArtefactError, Failure) as error:
+        note(f"the strategy files of the run are not read: {error}")
+        return None
+    of_run = found.context.devices, found.context.stages
+    if saved is None or (saved.devices, saved.stages) == of_run:
+        return saved
+    note(f"{saved.path} is for {saved.devices} devices, not for the run's {of_run[0]}: not read")
+    return None
