@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from queue import Empty, Queue
 from statistics import median
@@ -36,10 +36,8 @@ _WHOLE = {"start": {"line": 0, "character": 0}, "end": {"line": 1 << 30, "charac
 class Client:
     """Just enough of a client: it writes requests and waits for their answers."""
 
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "irtool", "lsp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+    def __init__(self, command: Sequence[str] = (sys.executable, "-m", "irtool", "lsp")) -> None:
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.count = 0
         self.answers: dict[int, Queue[Any]] = {}
         self.published: Queue[Any] = Queue()
