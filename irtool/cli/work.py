@@ -8,17 +8,18 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from irtool.cli.report import Failure, note
 from irtool.report.plain import is_terminal
 from irtool.syntax.kept import flush, remembers, use_keeper
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -143,6 +144,8 @@ def _in_processes(
     When a process dies, its pool is lost with all that it was doing; the items it was doing are
     then done one at a time, each in a process of its own, so that only the culprit fails.
     """
+    from concurrent.futures.process import BrokenProcessPool
+
     waiting = deque(items[start : start + together] for start in range(0, len(items), together))
     pool = _pool(processes)
     active: deque[tuple[Sequence[Item], Future[list[Outcome[Result]]]]] = deque()
@@ -170,6 +173,8 @@ def _finished(
     items: Sequence[Item], future: Future[list[Outcome[Result]]]
 ) -> list[Outcome[Result]]:
     """Outcomes of neighbours; where they can't travel between processes, that is each one's."""
+    from concurrent.futures.process import BrokenProcessPool
+
     try:
         return future.result()
     except BrokenProcessPool:
@@ -204,6 +209,9 @@ def _outcomes(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Out
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:
+    # Most commands start no process, and the import takes as long as reading a small dump.
+    from concurrent.futures import ProcessPoolExecutor
+
     return ProcessPoolExecutor(processes, initializer=_begin_worker, initargs=(remembers(),))
 
 
@@ -224,6 +232,8 @@ def _worked(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Outco
 
 
 def _alone(work: Callable[[Item], Result], item: Item) -> Outcome[Result]:
+    from concurrent.futures.process import BrokenProcessPool
+
     with _pool(1) as pool:
         try:
             return pool.submit(_worked, work, [item]).result()[0]

@@ -10,7 +10,6 @@ import errno
 import io
 import os
 import re
-import secrets
 import stat
 import sys
 import time
@@ -149,7 +148,7 @@ class NewFile:
             return open(self._target, "wb")
         if mode is not None and not os.access(self._target, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        beside = os.path.join(os.path.dirname(self._target), f".irtool-{secrets.token_hex(8)}")
+        beside = os.path.join(os.path.dirname(self._target), f".irtool-{os.urandom(8).hex()}")
         handle = os.open(
             beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666
         )

@@ -12,7 +12,7 @@ from irtool.cluster.calibration import Calibration, GroupFit, LevelFit
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
 from irtool.ir.units import plural, share_text
-from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.answer import AnswerObject, doc
 from irtool.report.model import (
     Answer,
     Cell,
@@ -24,6 +24,7 @@ from irtool.report.model import (
     number_column,
     text_column,
 )
+from irtool.report.run_answer import RunAnswer, context_fields
 
 
 @dataclass(frozen=True, slots=True)

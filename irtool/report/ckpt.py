@@ -24,7 +24,7 @@ from irtool.planning.checkpoints.conversion import (
     RankSources,
 )
 from irtool.planning.checkpoints.sources import Source
-from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.answer import AnswerObject, doc
 from irtool.report.model import (
     Amount,
     Answer,
@@ -38,6 +38,7 @@ from irtool.report.model import (
     rows_shown,
     text_column,
 )
+from irtool.report.run_answer import RunAnswer, context_fields
 
 WHOLE = "whole"
 """How a checkpoint is called that no devices share."""

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from irtool.cluster.context.model import RunContext
 from irtool.ir.units import plural
-from irtool.report.answer import as_json, assumption_text, context_fields
+from irtool.report.answer import as_json
 from irtool.report.json import json_text
 from irtool.report.model import Block, Note, Report
+from irtool.report.run_answer import assumption_text, context_fields
 
 
 def context_object(context: RunContext, more: Iterable[str] = ()) -> dict[str, object]:

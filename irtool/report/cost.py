@@ -20,7 +20,7 @@ from irtool.planning.cost.costs import CAUSES, Cause, assumptions_of, seconds_of
 from irtool.planning.plans.cost_axes import axis_costs
 from irtool.planning.plans.cost_items import CostItem
 from irtool.planning.plans.cost_report import MemoryCost, StepCost, without_strategy
-from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.answer import AnswerObject, doc
 from irtool.report.hideable import HideableSeconds, hideable_seconds
 from irtool.report.measured import (
     GraphCostAnswer,
@@ -47,6 +47,7 @@ from irtool.report.page.graph_data import graph_data
 from irtool.report.page.links import with_node_links
 from irtool.report.picture.overlay import Mark, Overlay
 from irtool.report.places import place_text
+from irtool.report.run_answer import RunAnswer, context_fields
 from irtool.sharding.network.report import CheckResult
 
 USUAL_ROWS = 10

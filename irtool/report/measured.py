@@ -10,7 +10,7 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.measured import MeasuredOperator, MeasuredStep, SlowOperator
 from irtool.cluster.modelled import ModelledStep
 from irtool.ir.units import plural, ratio, seconds_text, share_text
-from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.answer import AnswerObject, doc
 from irtool.report.model import (
     Answer,
     Block,
@@ -25,6 +25,7 @@ from irtool.report.model import (
     text_column,
 )
 from irtool.report.places import place_text
+from irtool.report.run_answer import RunAnswer, context_fields
 
 USUAL_ROWS = 10
 _SLOWER_ROWS = 5

@@ -30,7 +30,7 @@ from irtool.ir.units import (
     share_text,
 )
 from irtool.report import model
-from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.answer import AnswerObject, doc
 from irtool.report.model import (
     Amount,
     Answer,
@@ -49,6 +49,7 @@ from irtool.report.model import (
 )
 from irtool.report.page.charts import Mark, Series, line_chart
 from irtool.report.page.keys import node_key
+from irtool.report.run_answer import RunAnswer, context_fields
 from irtool.report.text import shortened
 
 USUAL_ROWS = 10

@@ -16,7 +16,7 @@ from irtool.cluster.pipeline_transfers import Direction, Unmatched
 from irtool.cluster.schedule import Schedule, ScheduleName, TimedTask
 from irtool.ir.units import operations_text, ranks_text, share_text
 from irtool.ir.units import plural as counted
-from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.answer import AnswerObject, doc
 from irtool.report.model import (
     Amount,
     Answer,
@@ -33,6 +33,7 @@ from irtool.report.model import (
     text_column,
 )
 from irtool.report.page.charts import Lane, Span, timeline
+from irtool.report.run_answer import RunAnswer, context_fields
 from irtool.report.text import shortened
 
 USUAL_ROWS = 20

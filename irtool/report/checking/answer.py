@@ -10,7 +10,7 @@ from msgspec import field
 from irtool.cluster.context.model import RunContext
 from irtool.ir.finding import Finding, Severity
 from irtool.ir.graph import node_of
-from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.answer import AnswerObject, doc
 from irtool.report.checking.against import AgainstLater, against_answer
 from irtool.report.checking.counts import (
     collective_rows,
@@ -21,6 +21,7 @@ from irtool.report.checking.counts import (
 from irtool.report.checking.report import CheckView
 from irtool.report.checking.saved import SavedFile
 from irtool.report.checking.why import NodeCause
+from irtool.report.run_answer import RunAnswer, context_fields
 from irtool.sharding.against import Comparison
 from irtool.sharding.network.communications import StepCommunication
 from irtool.sharding.network.report import (

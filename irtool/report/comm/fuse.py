@@ -10,7 +10,7 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.fuse import Bucket, Fusion
 from irtool.cluster.fuse_plan import Channel, FusionPlan
 from irtool.ir.units import count_text, plural, ranks_text, seconds_text
-from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.answer import AnswerObject, doc
 from irtool.report.comm.places import machine_text
 from irtool.report.hideable import HideableSeconds, hideable_seconds
 from irtool.report.model import (
@@ -27,6 +27,7 @@ from irtool.report.model import (
     text_column,
 )
 from irtool.report.page.charts import bars
+from irtool.report.run_answer import RunAnswer, context_fields
 from irtool.report.text import shortened
 
 _MOST_BARS = 20

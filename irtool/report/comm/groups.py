@@ -25,7 +25,7 @@ from irtool.ir.graph import Node
 from irtool.ir.groups import RanksFrom
 from irtool.ir.phases import Phase
 from irtool.ir.units import bytes_text, count_text, plural, ranks_text
-from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.answer import AnswerObject, doc
 from irtool.report.comm.places import (
     GroupDisagreement,
     TransferEnds,
@@ -56,6 +56,7 @@ from irtool.report.model import (
     text_column,
 )
 from irtool.report.page.charts import heat_map
+from irtool.report.run_answer import RunAnswer, context_fields
 
 
 @dataclass(frozen=True, slots=True)

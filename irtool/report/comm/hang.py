@@ -19,7 +19,7 @@ from irtool.compare.edits import Pattern
 from irtool.diagnosis.script_difference import ScriptDifference
 from irtool.ir.graph import Node
 from irtool.ir.units import count_text, plural, ranks_text
-from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.answer import AnswerObject, doc
 from irtool.report.comm.places import (
     CommunicationPlace,
     GroupDisagreement,
@@ -51,6 +51,7 @@ from irtool.report.model import (
     text_column,
 )
 from irtool.report.page.charts import bars
+from irtool.report.run_answer import RunAnswer, context_fields
 
 _MOST_BARS = 64
 

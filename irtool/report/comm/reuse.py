@@ -15,7 +15,7 @@ from irtool.cluster.reuse_limit import VARIABLE
 from irtool.cluster.reuse_log import LogCheck, expected_lines
 from irtool.cluster.reuse_streams import LABEL_LIMIT, STREAMS_PER_COMMUNICATION
 from irtool.ir.units import bytes_text, count_text, plural, ranks_text
-from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.answer import AnswerObject, doc
 from irtool.report.comm.places import type_text
 from irtool.report.model import (
     Amount,
@@ -30,6 +30,7 @@ from irtool.report.model import (
     text_column,
 )
 from irtool.report.page.charts import bars
+from irtool.report.run_answer import RunAnswer, context_fields
 
 
 @dataclass(frozen=True, slots=True)

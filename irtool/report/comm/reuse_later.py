@@ -11,7 +11,7 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.reuse_later import Later
 from irtool.cluster.reuse_limit import VARIABLE
 from irtool.ir.units import count_text, part_text, plural
-from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.answer import AnswerObject, doc
 from irtool.report.comm.reuse import ReuseAnswer, ReuseKind
 from irtool.report.model import (
     Answer,
@@ -26,6 +26,7 @@ from irtool.report.model import (
     text_column,
 )
 from irtool.report.page.charts import bars
+from irtool.report.run_answer import RunAnswer, context_fields
 
 _MOST_BARS = 30
 

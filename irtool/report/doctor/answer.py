@@ -10,8 +10,9 @@ from irtool.diagnosis.diagnosis import Diagnosis, NotJudged, Task
 from irtool.diagnosis.examine import Examination
 from irtool.diagnosis.figures import Figures
 from irtool.ir.finding import Severity
-from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.answer import AnswerObject, doc
 from irtool.report.findings.answer import EditGain, FindingEdit, edit_gain, finding_edit
+from irtool.report.run_answer import RunAnswer, context_fields
 
 
 class PythonPlace(AnswerObject, frozen=True, kw_only=True):

@@ -9,8 +9,9 @@ from msgspec import UNSET, UnsetType
 
 from irtool.cluster.context.model import RunContext
 from irtool.ir.finding import Edit, Finding, Findings, Gain, Severity, SourceLine
-from irtool.report.answer import CONTEXT, AnswerObject, ContextValue, RunAnswer, context_fields, doc
+from irtool.report.answer import AnswerObject, doc
 from irtool.report.findings.places import code_counts, rule_names, severity_counts
+from irtool.report.run_answer import CONTEXT, ContextValue, RunAnswer, context_fields
 
 
 class SourcePlace(AnswerObject, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from irtool.planning.recovery.elastic_way import COMPILE_SECONDS
 from irtool.planning.scaling.candidates import Candidates
 from irtool.planning.scaling.scaled import Scaled
 from irtool.planning.stages.stages import StagedPlan
-from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.answer import AnswerObject, doc
 from irtool.report.cost import (
     DeviceBytes,
     HiddenSeconds,
@@ -28,6 +28,7 @@ from irtool.report.cost import (
     seconds_by_cause,
 )
 from irtool.report.planning.view import PlanView, assumed
+from irtool.report.run_answer import RunAnswer, context_fields
 
 
 class PlannedSeconds(AnswerObject, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from irtool.planning.recovery.recover import Recovery, Way
 from irtool.planning.recovery.reshard import Resharding
 from irtool.planning.recovery.survival import WeakPoint
 from irtool.planning.recovery.times import RecoveryTime
-from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.answer import AnswerObject, doc
 from irtool.report.recovery.files import (
     RecoveryCheckpoints,
     RecoveryStrategies,
@@ -23,6 +23,7 @@ from irtool.report.recovery.files import (
     strategies_answer,
 )
 from irtool.report.recovery.view import RecoveryView, assumptions_text
+from irtool.report.run_answer import RunAnswer, context_fields
 
 _MOST_LINKS = 100
 """Links that are listed, the busiest first: there may be as many as pairs of devices."""

@@ -1,0 +1,72 @@
+"""Answers about a run: they hold the context that they were given for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, cast, get_args
+
+from msgspec import Meta
+
+from irtool.cluster.context.model import Assumption, RunContext, Source, shown
+from irtool.operators.layout import UserLayout
+from irtool.report.answer import AnswerObject, Json, doc
+
+
+class ContextValue(AnswerObject, frozen=True, kw_only=True):
+    """A value of the parallel context, and where it comes from."""
+
+    value: Annotated[Json, doc("as MindSpore's setting has it")]
+    origin: Annotated[Source, doc("`assumed`: nobody says it, and MindSpore's default is taken")]
+    path: Annotated[str | None, doc("the file that says it")]
+    what: Annotated[str | None, doc("what in it says so")]
+
+
+_ORIGINS = {"type": "object", "additionalProperties": {"enum": list(get_args(Source))}}
+CONTEXT = Meta(
+    description="the parallel context, by key; beside them `origins`: of each key its origin alone",
+    extra_json_schema={"properties": {"origins": _ORIGINS}},
+)
+"""What the context of an answer is, in schemas and on pages."""
+
+
+class RunAnswer(AnswerObject, frozen=True, kw_only=True):
+    """An answer about a run, with the context that it was given for."""
+
+    context: Annotated[dict[str, ContextValue], CONTEXT]
+    assumptions: Annotated[list[str], doc("what the answer takes for granted, as texts")]
+    contradictions: Annotated[list[str], doc("what two sources say differently, as texts")]
+
+
+def context_fields(context: RunContext, more: Iterable[str] = ()) -> dict[str, Any]:
+    """The fields of :class:`RunAnswer`; ``more`` are assumptions beside those of the context."""
+    values: dict[str, object] = {
+        key: ContextValue(
+            value=_context_value(entry.value),
+            origin=entry.origin.source,
+            path=entry.origin.path or None,
+            what=entry.origin.what or None,
+        )
+        for key, entry in context.entries.items()
+    }
+    values["origins"] = {key: entry.origin.source for key, entry in context.entries.items()}
+    return {
+        "context": values,
+        "assumptions": [*map(assumption_text, context.assumptions), *more],
+        "contradictions": [each.message for each in context.contradictions],
+    }
+
+
+def assumption_text(item: Assumption) -> str:
+    """``dataset_strategy data_parallel (MindSpore's default)``."""
+    return f"{item.key} {shown(item.value)} ({item.why})"
+
+
+def _context_value(value: object) -> Json:
+    if isinstance(value, UserLayout):
+        return {
+            "device_matrix": list(value.device_matrix),
+            "tensor_map": [_context_value(entry) for entry in value.tensor_map],
+        }
+    if isinstance(value, tuple | list):
+        return [_context_value(item) for item in cast("Sequence[object]", value)]
+    return value
