@@ -2,9 +2,11 @@
 
 A name is taken apart into words (``layers.0.attentionBlock`` into layers, attention, Block), and
 each word of a user gets another one; digits, punctuation and capitals stay, so that whatever goes
-by the shape of a name finds what it found before.  Words of MindSpore's own stay: those of the
-format, of its Python package, and of the operators, types and attributes of the dump.  Lines of
-source code are left out.
+by the shape of a name finds what it found before; digits of paths (``/home/u012345``) do not.
+Words of MindSpore's own stay: those of the format, of its Python package, and those of the
+operators, types and attributes of the dump that are known to be its own (``mindspore_words.txt``:
+words of its operators, and of what it writes into dumps of many networks).  A word that nobody
+knows is taken for the user's.  Lines of source code are left out.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib.resources import files
 from itertools import count
 
 from irtool.ir.comments import CommentLine, Comments, Location, Remark, Scope
@@ -24,8 +28,12 @@ from irtool.ir.values import Attributes, Dictionary, Sequence, String, Value, Wo
 from irtool.syntax.grammar import grammar_text
 from irtool.syntax.printer import dumps, print_abstract
 
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_a-zA-Z]+")
+_WORD = re.compile(r"0x[0-9a-f]+|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_a-zA-Z]+")
+"""A word, or an address, which stays."""
 _COMMENT = re.compile(r"//.*")
+_NUMBER = re.compile(r"\d+")
+_PATH = re.compile(r"(?<![\w.)~])(?:[A-Za-z]:)?(?:[/\\][\w.+~@-]+){2,}")
+"""An absolute path; names of scopes begin with a word."""
 _SHORTEST = 2
 """Letters of a word that tells something: ``x``, ``w`` and ``b`` are everybody's."""
 _PACKAGE = "site-packages/mindspore/"
@@ -52,41 +60,62 @@ class Redaction:
         kept: words that stay.
         names: words of names, paths and scopes that were seen.
         replaced: by small letters, the word that stands for another.
+        numbers: of paths, the number that stands for another.
     """
 
     kept: set[str] = field(default_factory=set[str])
     names: dict[str, None] = field(default_factory=dict[str, None])
     replaced: dict[str, str] = field(default_factory=dict[str, str])
+    numbers: dict[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
-        self._keep(_COMMENT.sub("", grammar_text("dump.lark")), _SCOPES, _STATES)
+        self.kept |= _format_words()
 
     def look(self, dump: Dump) -> None:
         """Note what is the user's in a dump, before any text is changed."""
         for item in dump.items:
             self._look_at(item)
+        own = _mindspore_words() | self.kept
+        words = {word.lower() for word in _WORD.findall(dumps(self._bare_dump(dump)))}
+        self._name(*sorted(words - own))
 
     def text_of(self, dump: Dump) -> str:
         """The dump without what was noted."""
         if not self.replaced:
             self._replace()
-        bare = replace(dump, items=tuple(map(_without_source, dump.items)))
-        return self.name_of(dumps(bare))
+        text = dumps(self._bare_dump(dump))
+        return self.name_of(_PATH.sub(lambda found: self._without_numbers(found[0]), text))
 
     def name_of(self, text: str) -> str:
         """Another text, such as a file's name, without what was noted."""
         return _WORD.sub(lambda found: self._other(found[0]), text)
 
+    def _without_numbers(self, path: str) -> str:
+        """A path whose folders and files have other numbers, but for those of MindSpore's."""
+        before, package, own = path.partition(_PACKAGE)
+        if package:
+            return _NUMBER.sub(self._other_number, before) + package + own
+        return _NUMBER.sub(self._other_number, path)
+
+    def _other_number(self, found: re.Match[str]) -> str:
+        return self.numbers.setdefault(found[0], str(len(self.numbers) + 1))
+
     # -- what is whose -----------------------------------------------------------------------
 
     def _keep(self, *texts: str) -> None:
+        """Keep the words that are MindSpore's own of what stands where it writes."""
         for text in texts:
-            self.kept.update(word.lower() for word in _WORD.findall(text))
+            words = {word.lower() for word in _WORD.findall(text)}
+            self.kept |= words & _mindspore_words()
+
+    def _keep_path(self, text: str) -> None:
+        """Keep what names a file of MindSpore's own package."""
+        self.kept.update(word.lower() for word in _WORD.findall(text))
 
     def _name(self, *texts: str | None) -> None:
         for text in texts:
             for word in _WORD.findall(text or ""):
-                if len(word) >= _SHORTEST:
+                if len(word) >= _SHORTEST and not word.startswith("0x"):
                     self.names.setdefault(word.lower())
 
     def _look_at(self, item: Item | Graph) -> None:
@@ -167,7 +196,7 @@ class Redaction:
                 case Location():
                     before, package, own = line.path.partition(_PACKAGE)
                     self._name(before)
-                    self._keep(package, own)
+                    self._keep_path(package + own)
                 case Remark():
                     self._name(line.text)
                 case _:
@@ -187,6 +216,47 @@ class Redaction:
         if word.isupper():
             return other.upper()
         return other.capitalize() if word[0].isupper() else other
+
+    # -- lines of source code ----------------------------------------------------------------
+
+    def _bare_dump(self, dump: Dump) -> Dump:
+        return replace(dump, items=tuple(map(self._without_source, dump.items)))
+
+    def _without_source(self, item: Item | Graph) -> Item | Graph:
+        match item:
+            case Node():
+                return replace(item, comments=self._bare(item.comments), graph=None)
+            case CommentBlock():
+                return replace(item, comments=self._bare(item.comments))
+            case Graph():
+                inner = tuple(self._without_source(each) for each in item.items)
+                prelude = tuple(self._without_source(each) for each in item.prelude)
+                return Graph(item.head, inner, prelude, item.close)  # type: ignore[arg-type]  # no graph in a graph
+            case _:
+                return item
+
+    def _bare(self, comments: Comments) -> Comments:
+        lines: tuple[CommentLine, ...] = tuple(
+            self._bare_location(line) if isinstance(line, Location) else line
+            for line in comments.lines
+        )
+        return Comments(lines)
+
+    def _bare_location(self, line: Location) -> Location:
+        source = "/" + "/" * (line.source.count("/") > 1) if line.source else line.source
+        return replace(line, source=source, path=self._without_numbers(line.path))
+
+
+@lru_cache(maxsize=1)
+def _format_words() -> frozenset[str]:
+    texts = (_COMMENT.sub("", grammar_text("dump.lark")), _SCOPES, _STATES)
+    return frozenset(word.lower() for text in texts for word in _WORD.findall(text))
+
+
+@lru_cache(maxsize=1)
+def _mindspore_words() -> frozenset[str]:
+    text = files("irtool.syntax").joinpath("mindspore_words.txt").read_text(encoding="utf-8")
+    return frozenset(text.split())
 
 
 def redacted(dump: Dump) -> str:
@@ -210,33 +280,3 @@ def _of_length(syllables: list[str], length: int) -> Iterator[str]:
     for rest in _of_length(syllables, length - 1):
         for syllable in syllables:
             yield rest + syllable
-
-
-# -- lines of source code ------------------------------------------------------------------------
-
-
-def _without_source(item: Item | Graph) -> Item | Graph:
-    match item:
-        case Node():
-            return replace(item, comments=_bare(item.comments), graph=None)
-        case CommentBlock():
-            return replace(item, comments=_bare(item.comments))
-        case Graph():
-            return Graph(
-                item.head,
-                tuple(_without_source(inner) for inner in item.items),  # type: ignore[misc]  # no graph in a graph
-                tuple(_without_source(inner) for inner in item.prelude),  # type: ignore[misc]
-                item.close,
-            )
-        case _:
-            return item
-
-
-def _bare(comments: Comments) -> Comments:
-    lines: tuple[CommentLine, ...] = tuple(
-        replace(line, source="/" + "/" * (line.source.count("/") > 1))
-        if isinstance(line, Location) and line.source
-        else line
-        for line in comments.lines
-    )
-    return Comments(lines)

@@ -117,6 +117,57 @@ def test_names_scopes_paths_and_source_lines_are_gone_and_shapes_stay() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("seed", range(2))
+def test_no_word_of_a_user_is_left(name: str, seed: int) -> None:
+    """Whatever the user's words are: here each is another random one."""
+    dump = load(ROOT / "samples" / name)
+    draw = random.Random(seed)
+    planted = Redaction()
+    planted.look(dump)
+    for word in planted.names:
+        if word not in planted.kept:
+            planted.replaced[word] = "zq" + "".join(draw.choices("aeioubdgk", k=8))
+    text = planted.text_of(dump)
+    assert not planted.replaced or "zq" in text.lower()
+    shown = redacted(loads(text, name)).lower()
+    assert not [word for word in planted.replaced.values() if word in shown]
+
+
+OWN_WORDS = """\
+# IR entry: @zyxgraph_1
+# Total params: 1
+
+%para1_zyxweight.zyxbias: <Ref[Tensor[Float32]], (4, 4), ref_key=zyxweight.zyxbias>
+
+subgraph @zyxgraph_1() {
+  %0(zyxvalue) = PrimFunc_ReLU(%para1_zyxweight.zyxbias) {instance name: zyxact} \
+primitive_attrs: {zyxkey: "zyxattribute", note: "zyxCamelCase", keep_alive: Bool(1)}
+      : (<Ref[Tensor[Float32]], (4, 4), ref_key=zyxweight.zyxbias>) -> (<Tensor[Float32], (4, 4)>)
+      # Fullname with scope: (Default/network-ZyxNet/ReLU-op0)
+      # In file /home/u00412345/zyxteam7/zyx_net.py:12, 8~20/        y = self.zyxact(x)/
+  %1(CNode_2) = resolve(NameSpace[SymbolStr: 'Namespace:zyxmodule'], zyxhelper)
+      : (<External, NoShape>, <External, NoShape>) -> (<Func, NoShape>)
+      # In file runs_u00412345/zyx_net.py:12, 8~20/        y = zyxhelper(x)/
+  %2(CNode_3) = PrimFunc_ZyxCustom(%0, "zyxunderscored_text", 1)
+      : (<Tensor[Float32], (4, 4)>, <String, NoShape>, <Int64, NoShape>) -> (<null>)
+  Return(%2)
+      : (<null>)
+}
+"""
+
+
+def test_what_stands_where_mindspore_writes_is_shown_only_if_it_is_its_own() -> None:
+    """Attributes, symbols, operators and folders that the user named."""
+    text = redacted(loads(OWN_WORDS, ""))
+    assert "zyx" not in text.lower()
+    assert "412345" not in text
+    for own in ("PrimFunc_ReLU", "keep_alive: Bool(1)", "ref_key=", "resolve(", "Default/network-"):
+        assert own in text
+    twice = loads(text, "")
+    assert [node.location and node.location.line for node in twice.nodes()][:2] == [12, 12]
+
+
 def test_equal_names_get_equal_ones_in_all_dumps_of_a_call() -> None:
     begin = load(ROOT / "samples/gpt/step_parallel_begin_0018.ir")
     validate = load(ROOT / "samples/gpt/20_validate_0080.ir")

@@ -19,7 +19,10 @@ _SHAPE = re.compile(r"^[A-Z]\w*\[([\d,]*)\]$")
 _AXIS = re.compile(r"\baxis\b.*? must be in \[-\d+, ?(\d+)\),? but got (-?\d+)")
 _INDEX = re.compile(r"index should be in range\[-\d+, (\d+)\), but got (-?\d+)")
 _RESHAPE = re.compile(r"but got x_shape: \{([\d, ]+)\}, and out_shape: \{([\d, ]+)\}")
-_PRODUCT = re.compile(r"'x1_col': (\d+) and 'x2_row': (\d+)|row of the input 'y' should be same as")
+_PRODUCT = re.compile(
+    r"'x1_col': (\d+) and 'x2_row': (\d+)|row of the input 'y' should be same as"
+    r"|shape1\[-1\] must be equal to shape2\[-2\]"
+)
 _BROADCAST = re.compile(r"need to broadcast|cannot be broadcast")
 _VECTOR = re.compile(r"bias\[0\] shape should be equal|gamma or beta shape must match")
 _DIVISOR = re.compile(r"x_shape\[\d+\] must be divisible by output_num = (\d+), but got (\d+)")

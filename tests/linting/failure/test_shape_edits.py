@@ -44,6 +44,12 @@ def edit_of(message: str, line: str, *operands: str, op: str = "") -> Edit | Non
             ("Float32[8,16]", "Float32[24,16]"),
             "y = self.matmul(y, ops.swapaxes(self.w, -1, -2))",
         ),
+        (
+            "For 'MatMulExt' op, shape1[-1] must be equal to shape2[-2], but got 16 and 24.",
+            "y = ops.matmul(y, self.w)",
+            ("Float32[8,16]", "Float32[24,16]"),
+            "y = ops.matmul(y, ops.swapaxes(self.w, -1, -2))",
+        ),
         (_ADD, "y = y + s", ("Float32[8,16]", "Float32[8]"), "y = y + ops.expand_dims(s, -1)"),
         (_KEY, 'y = y * self.t["b"]', ("Func", "String"), "y = y * self.t['a']"),
         (_DTYPE, "y = self.cast(y, 'float33')", (), "y = self.cast(y, mindspore.float32)"),
