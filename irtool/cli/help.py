@@ -14,6 +14,11 @@ CONTEXT = "Parallel context"
 """Groups that commands share; options without one stand first."""
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "": (
+        "irtool RUN",
+        "irtool check graphs/",
+        "irtool parse 20_validate_0080.ir",
+    ),
     "parse": (
         "irtool parse graphs/",
         "irtool parse graphs/rank_0/graph/*_validate_*.ir --where 'op == \"AllReduce\"'",
@@ -60,6 +65,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "irtool gate golden/ graphs/",
         "irtool gate golden.ir validate.ir --threshold GAT001.most_more=3",
     ),
+    "comm": (
+        "irtool comm groups graphs/",
+        "irtool comm hang graphs/",
+    ),
     "comm groups": (
         "irtool comm groups graphs/",
         "irtool comm groups graphs/ --format html -o communication.html",
@@ -92,6 +101,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "irtool RUN",
         "irtool doctor RUN --open",
         "irtool doctor RUN --against HEALTHY_RUN",
+    ),
+    "lsp": (
+        "irtool lsp",
+        "irtool lsp --no-cache",
     ),
     "rules": (
         "irtool rules",
@@ -130,11 +143,14 @@ class HelpfulCommand(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write examples of the command."""
-        examples = EXAMPLES.get(" ".join(_words(ctx)), ())
-        if examples:
-            with formatter.section("Examples"):
-                for line in examples:
-                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+        write_examples(ctx, formatter)
+
+
+def write_examples(ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """Write the lines of :data:`EXAMPLES` for the words that led to a command."""
+    with formatter.section("Examples"):
+        for line in EXAMPLES[" ".join(_words(ctx))]:
+            formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
 class FamilyOfCommands(click.Group):
@@ -143,6 +159,10 @@ class FamilyOfCommands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """As they were added."""
         return list(self.commands)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write examples of its commands."""
+        write_examples(ctx, formatter)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take the options; where nothing is asked, print the help and end with status 2."""

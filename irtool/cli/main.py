@@ -57,6 +57,12 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return _command_of(cmd_name) if cmd_name in COMMANDS else None
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write examples."""
+        from irtool.cli.help import write_examples
+
+        write_examples(ctx, formatter)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take the options; nobody who asks nothing is left with a list of all commands."""
         if not args and not ctx.resilient_parsing:
