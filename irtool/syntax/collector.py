@@ -20,7 +20,7 @@ class CollectorPause:
     """Characters at least."""
     _SHARE = 10
     """Times as long as the last collection took, in time of the processor."""
-    _LITTLE = 16 << 20
+    _LITTLE = 32 << 20
     """Characters that may wait for longer: models of so many take some hundred megabytes."""
     _SHARE_OF_LITTLE = 50
     """As :attr:`_SHARE`, up to :attr:`_LITTLE`."""

@@ -18,6 +18,7 @@ from lark.lexer import PatternStr
 from irtool.ir.limits import MAX_RUN
 from irtool.syntax import grammar_tables
 from irtool.syntax.assemble import Assembler
+from irtool.syntax.grammar_run import Run
 from irtool.syntax.kept_files import KeptFiles, digest
 
 MAX_DEPTH = 100
@@ -75,13 +76,21 @@ def parser_of(name: str, transformer: object = None) -> Lark:
 
 
 @lru_cache(maxsize=1)
-def _parser() -> tuple[Lark, Assembler]:
+def _parser() -> tuple[Lark, Run | None, Assembler]:
     assembler = Assembler()
-    return parser_of("dump.lark", assembler), assembler
+    parser = parser_of("dump.lark", assembler)
+    try:
+        return parser, Run(parser), assembler
+    except Exception:  # another version of Lark may keep its tables elsewhere
+        return parser, None, assembler
 
 
 def parse(
-    text: str, start: str, masked: bool = False, restore: Callable[[str], str] | None = None
+    text: str,
+    start: str,
+    masked: bool = False,
+    restore: Callable[[str], str] | None = None,
+    plain: bool = False,
 ) -> Any:
     """Parse one record by Lark and return its part.
 
@@ -90,6 +99,7 @@ def parse(
         start: start symbol of the grammar.
         masked: runs of digits are indices of holes.
         restore: puts back names that were replaced before parsing.
+        plain: let Lark itself run its tables.
 
     Raises:
         Unreadable: the grammar does not accept the record.
@@ -98,8 +108,11 @@ def parse(
     if _depth(text) > MAX_DEPTH:
         raise Unreadable(f"brackets nested deeper than {MAX_DEPTH} levels", 0)
     with _LOCK:
-        parser, assembler = _parser()
+        parser, run, assembler = _parser()
         assembler.masked, assembler.restore = masked, restore
+        if run is not None and not plain:
+            with suppress(Exception):  # Lark tells what is wrong
+                return run.parse(text, start)
         try:
             # Lark states no type of what a transformer makes.
             result: Any = parser.parse(text, start=start)  # pyright: ignore[reportUnknownMemberType]
@@ -119,7 +132,10 @@ def check_length(text: str) -> None:
 
 
 def _depth(text: str) -> int:
+    """How deep brackets are nested; at most how many there are, where they are few."""
     depth = deepest = 0
+    if (few := sum(map(text.count, "([{"))) <= MAX_DEPTH:
+        return few
     for bracket in _BRACKETS.findall(text):
         depth += 1 if bracket in "([{" else -1
         deepest = max(deepest, depth)

@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
+from weakref import WeakValueDictionary
 
-from irtool.syntax.budget import READING
+from irtool.syntax.budget import READING, Aging
 
 DIGITS = re.compile("([0-9]+)")
 """Splits a record into literal text (even places) and runs of digits (odd places)."""
@@ -26,30 +27,30 @@ _PER_CHARACTER = 6
 """Bytes that a character of a text takes in its key and, decoded, in its value."""
 
 
-class Memo(dict[Any, T], Generic[T]):
+class Memo(Aging[T], Generic[T]):
     """Values by the text they were decoded from: equal texts share one immutable object."""
 
-    __slots__ = ("__weakref__", "_between", "_decode")
+    __slots__ = ("_between", "_decode")
 
     def __init__(self, decode: Callable[[Any], T], is_inner: bool = False) -> None:
-        super().__init__()
+        super().__init__(None if is_inner else READING)
         self._decode = decode
-        self._between: dict[tuple[str, str], Memo[T]] = {}
-        if not is_inner:
-            READING.add(self)
+        # Those between which no template looks any more are gone.
+        self._between: WeakValueDictionary[tuple[str, str], Memo[T]] = WeakValueDictionary()
 
     def __missing__(self, key: Any) -> T:
-        value = self._decode(key)
-        READING.charge(_ENTRY + _PER_CHARACTER * len(key))
-        self[key] = value
+        size = _ENTRY + _PER_CHARACTER * len(key)
+        value = self.again(key, size) if self.elder else None
+        if value is None:
+            value = self._decode(key)
+            self.keep(key, value, size)
         return value
 
-    def clear(self) -> None:
-        """Forget all values, and what parts know of them."""
-        super().clear()
-        for between in self._between.values():
-            between.clear()
-        self._between.clear()
+    def age(self) -> None:
+        """Forget what was not asked for since this was last called, and what parts know of it."""
+        super().age()
+        for between in list(self._between.values()):
+            between.age()
 
     def between(self, prefix: str, suffix: str) -> Memo[T]:
         """The same values by what stands between ``prefix`` and ``suffix`` in their text."""
@@ -134,17 +135,19 @@ def remember(part: Part[T]) -> Part[T]:
     if fill is None:
         return part
     start, stop = part.start, part.stop
-    known: dict[Holes, T] = {}
+    known: Aging[T] = Aging()
 
     def lookup(holes: Holes) -> T:
         key = holes[start:stop]
         value = known.get(key)
         if value is None:
-            value = fill(holes)
-            # Keys that never repeat (unique ids) would only fill memory.
-            if len(known) < _REMEMBER_LIMIT:
-                READING.charge(_ENTRY + _ENTRY * len(key))
-                known[key] = value
+            size = _ENTRY + _ENTRY * len(key)
+            value = known.again(key, size) if known.elder else None
+            if value is None:
+                value = fill(holes)
+                # Keys that never repeat (unique ids) would only fill memory.
+                if len(known) < _REMEMBER_LIMIT:
+                    known.keep(key, value, size)
         return value
 
     return Part(None, lookup, start, stop)

@@ -13,7 +13,7 @@ from irtool.ir.items import Head, Parameter, ParameterList, Property
 from irtool.ir.statement import STANDARD_STYLE, StatementStyle
 from irtool.ir.types import Signature, TextSignature
 from irtool.ir.values import Attributes
-from irtool.syntax.budget import READING
+from irtool.syntax.budget import READING, Aging
 from irtool.syntax.grammar import Key, Unreadable, check_length, mask, parse
 from irtool.syntax.part import DIGITS, Holes, Memo, Part
 from irtool.syntax.printer import (
@@ -130,13 +130,12 @@ class Form:
         self._show = show
         self._plain = plain
         self._prepare = prepare
-        self._templates: dict[Key, Any] = {}
+        self._templates: Aging[Any] = Aging()
         self._outlines: dict[bytes, tuple[Any, Callable[[str], Holes]]] = {}
         READING.add(self)
 
-    def clear(self) -> None:
-        """Forget all templates."""
-        self._templates.clear()
+    def age(self) -> None:
+        """Forget the outlines: those that come again find their templates, which age too."""
         self._outlines.clear()
 
     def read(self, text: str, restore: Restore | None = None) -> tuple[Any, Holes]:
@@ -146,7 +145,7 @@ class Form:
             Unreadable: the grammar does not accept it, or would not print it back.
         """
         if self._plain or restore is not None:
-            template = self._prepare(parse(text, self._start, restore=restore))
+            template = self._prepare(parse(text, self._start, restore=restore, plain=self._plain))
             _verify(self._show(template, ()), restore(text) if restore else text)
             return template, ()
         check_length(text)
@@ -158,14 +157,16 @@ class Form:
                 return known[0], known[1](text)
         pieces = DIGITS.split(text)
         literals, holes = tuple(pieces[::2]), tuple(pieces[1::2])
-        template = self._templates.get(literals)
+        template = self._templates.get(literals) or self._templates.again(
+            literals, _template_size(text)
+        )
         if template is None:
             template = self._make(literals, holes, text)
         if isinstance(template, Unreadable):
             parse(text, self._start)  # fails at the column of this text, not of the masked one
             raise template
         if self._many:
-            READING.charge(_OUTLINE + _PER_CHARACTER * len(text))
+            READING.charge(_outline_size(text))
             self._outlines[outline] = template, _slicer(text)
         return template, holes
 
@@ -175,17 +176,20 @@ class Form:
             _verify(self._show(template, holes), text)
         except Unreadable as error:
             template = error
-        READING.charge(_TEMPLATE + _PER_CHARACTER_PARSED * len(text))
-        self._templates[literals] = template
+        self._templates.keep(literals, template, _template_size(text))
         return template
 
 
-_OUTLINE = 1000
-_PER_CHARACTER = 2
-"""Bytes of an outline, and of each character of its record."""
-_TEMPLATE = 1000
-_PER_CHARACTER_PARSED = 40
-"""Bytes of a template, and of each character of the record that it was made of."""
+def _outline_size(text: str) -> int:
+    """Bytes of an outline of a record."""
+    return 1000 + 2 * len(text)
+
+
+def _template_size(text: str) -> int:
+    """Bytes of a template that was made of a record."""
+    return 1000 + 40 * len(text)
+
+
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
 
 
@@ -210,7 +214,8 @@ class Records:
         self._known_type_lines: Memo[TypeLine] = Memo(self._read_type_line)
         self._comments = Form("comment", _show_comment, plain)
         self._known_comments: Memo[CommentLine] = Memo(self._read_comment)
-        self._known_properties: Memo[Property] = Memo(_read_property)
+        self._properties = Form("property_line", _show_property, plain)
+        self._known_properties: Memo[Property] = Memo(self._read_property)
 
     def statement(
         self, text: str, restore: Restore | None = None
@@ -252,6 +257,10 @@ class Records:
         known = self._known_properties[text]
         return Property(known.key, known.separator, known.value, line)
 
+    def _read_property(self, text: str) -> Property:
+        template, holes = self._properties.read(text)
+        return template(holes)
+
     def comments(self, text: str) -> Comments:
         """Comment lines (whole lines), read when first asked for."""
         return Comments.deferred(text, self.comment_lines)
@@ -287,10 +296,9 @@ def _show_type_line(parts: SignatureParts, holes: Holes) -> str:
     return strategy + print_signature(parts.line(holes))
 
 
-def _read_property(text: str) -> Property:
-    made: Property = parse(text, "property_line")(())
-    _verify(f"{made.key}{made.separator}{made.value}", text)
-    return made
+def _show_property(template: Part[Property], holes: Holes) -> str:
+    made = template(holes)
+    return f"{made.key}{made.separator}{made.value}"
 
 
 def _verify(printed: str, expected: str) -> None:

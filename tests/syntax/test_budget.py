@@ -15,34 +15,34 @@ import pytest
 
 import irtool
 from irtool.report.dump_json import dump_node
-from irtool.syntax.budget import READING, Budget
+from irtool.syntax.budget import READING, Aging, Budget
 from irtool.syntax.collector import CollectorPause
 from irtool.syntax.records import Records
 
 
-class Kept(dict[str, int]):
-    __slots__ = ("__weakref__",)
-
-
-def test_caches_are_emptied_together_when_they_exceed_the_budget() -> None:
-    budget = Budget(100)
-    caches = [Kept(a=1), Kept(b=2)]
-    for cache in caches:
-        budget.add(cache)
+def test_what_was_not_asked_for_is_forgotten_when_half_of_the_budget_is_new() -> None:
+    budget = Budget(200)
+    used, unused = Aging[int](budget), Aging[int](budget)
+    used["a"], unused["b"] = 1, 2
     budget.charge(60)
     budget.charge(40)
-    assert [dict(cache) for cache in caches] == [{"a": 1}, {"b": 2}]
+    assert (dict(used), dict(unused)) == ({"a": 1}, {"b": 2})
     budget.charge(1)
-    assert caches == [{}, {}]
+    assert (dict(used), dict(unused)) == ({}, {})
     assert budget.spent == 1
+    assert used.again("a", 10) == 1
+    assert dict(used) == {"a": 1}
+    budget.charge(100)
+    assert used.again("a", 10) == 1
+    assert unused.again("b", 10) is None
 
 
 def test_a_cache_that_nobody_has_is_forgotten() -> None:
     budget = Budget(1)
-    cache = Kept(a=1)
-    budget.add(cache)
+    cache = Aging[int](budget)
+    gone = weakref.ref(cache)
     del cache
-    gc.collect()
+    assert gone() is None
     budget.charge(2)
     assert budget.spent == 2
 
@@ -106,7 +106,7 @@ def test_what_is_read_and_dropped_is_collected_before_long(
     assert max(seen) <= 12
 
 
-@pytest.mark.parametrize(("read", "is_due"), [((16 << 20) - 1, False), (16 << 20, True)])
+@pytest.mark.parametrize(("read", "is_due"), [((32 << 20) - 1, False), (32 << 20, True)])
 def test_little_garbage_waits_longer_for_its_collection(
     read: int, is_due: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

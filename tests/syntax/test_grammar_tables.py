@@ -8,7 +8,9 @@ import pytest
 from lark.exceptions import UnexpectedInput
 
 from irtool.syntax import grammar_tables
-from irtool.syntax.grammar import grammar_text, parser_of
+from irtool.syntax.assemble import Assembler
+from irtool.syntax.grammar import Unreadable, grammar_text, parse, parser_of
+from irtool.syntax.grammar_run import Run
 from irtool.syntax.grammar_tables import OPTIONS, built, from_tables, key_of, tables_of
 
 RECORDS = {
@@ -72,3 +74,20 @@ def test_a_parser_is_built_once_and_then_read(
 
     monkeypatch.setattr(grammar_tables, "built", refuse)
     assert parser_of("query.lark").parse('op == "Add"').data == "start"
+
+
+@pytest.mark.parametrize(("start", "record"), RECORDS["dump.lark"])
+def test_tables_run_without_larks_bookkeeping_make_the_same(start: str, record: str) -> None:
+    assembler = Assembler()
+    assembler.masked = False
+    parser = parser_of("dump.lark", assembler)
+    run = Run(parser)
+    made = run.parse(record, start)
+    by_lark = parser.parse(record, start=start)
+    assert type(made) is type(by_lark)
+
+
+def test_what_is_wrong_is_told_by_lark() -> None:
+    with pytest.raises(Unreadable, match="expected") as told:
+        parse("%0(CNode_1) = Add(%1, ) {", "statement")
+    assert told.value.column == 25
