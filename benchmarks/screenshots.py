@@ -2,6 +2,7 @@
 
 python benchmarks/screenshots.py              # all; needs chromium, chromedriver and selenium
 python benchmarks/screenshots.py gpt.svg      # some
+python benchmarks/screenshots.py --check      # make none; status 1 if any would look different
 
 ``model-explorer-diff.png`` is Model Explorer's window, ``html-search-16000-dark.png`` a page of a
 large dump that is no sample: these two are made by hand.
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,28 @@ PAGES = {
 CHOOSES = {"html-graph-light.png": "SoftmaxBackward"}
 """What is searched and chosen before the picture is taken."""
 SIZE = (1400, 900)
+VISIBLE = 0.002
+"""Share of pixels from which pictures look different: a cursor or the edge of a letter is less."""
+COMPARES = """
+const [old, made, done] = arguments;
+const drawn = (data) => new Promise((ready) => {
+  const image = new Image();
+  image.onload = () => {
+    const canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
+    canvas.drawImage(image, 0, 0);
+    ready(canvas.getImageData(0, 0, image.width, image.height));
+  };
+  image.src = data;
+});
+Promise.all([drawn(old), drawn(made)]).then(([left, right]) => {
+  if (left.width !== right.width || left.height !== right.height) return done(1);
+  let count = 0;
+  const differs = (at) => Math.abs(left.data[at] - right.data[at]) > 24;
+  for (let at = 0; at < left.data.length; at += 4)
+    if (differs(at) || differs(at + 1) || differs(at + 2)) count++;
+  done(count / (left.width * left.height));
+});
+"""
 
 
 def irtool(line: str, file: Path, *more: str) -> None:
@@ -64,17 +88,23 @@ def photograph(chrome: Any, page: Path, picture: Path, colours: str) -> None:
     picture.write_bytes(base64.b64decode(data))
 
 
-def main(wanted: list[str]) -> None:
-    """Make the pictures that are asked for, or all."""
+def differing(chrome: Any, old: Path, new: Path) -> float:
+    """Share of the pixels of two pictures of which a colour differs visibly; 1 for other sizes."""
+    data = [
+        f"data:image/png;base64,{base64.b64encode(file.read_bytes()).decode()}"
+        for file in (old, new)
+    ]
+    return float(chrome.execute_async_script(COMPARES, *data))
 
-    def asked(name: str) -> bool:
-        return not wanted or name in wanted
 
+def remade(folder: Path, wanted: list[str], old: Path) -> Iterator[tuple[str, bool]]:
+    """Make pictures in a folder; of each its name, and whether it looks as in ``old``."""
     for name, line in SVGS.items():
-        if asked(name):
-            irtool(line, PICTURES / name, "--layout", "own")
-            print(name)
-    pages = {name: entry for name, entry in PAGES.items() if asked(name)}
+        if not wanted or name in wanted:
+            before = (old / name).read_text(encoding="utf-8")
+            irtool(line, folder / name, "--layout", "own")
+            yield name, (folder / name).read_text(encoding="utf-8") == before
+    pages = {name: entry for name, entry in PAGES.items() if not wanted or name in wanted}
     if not pages:
         return
     sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -83,14 +113,30 @@ def main(wanted: list[str]) -> None:
     chrome = browser()
     try:
         for name, (line, colours) in pages.items():
-            with tempfile.TemporaryDirectory() as folder:
-                page = Path(folder) / "page.html"
+            with tempfile.TemporaryDirectory() as work:
+                page, picture = Path(work) / "page.html", Path(work) / name
                 irtool(line, page, "--format", "html")
-                photograph(chrome, page, PICTURES / name, colours)
-            print(name)
+                photograph(chrome, page, picture, colours)
+                alike = differing(chrome, old / name, picture) <= VISIBLE
+                # A picture that looks the same keeps its bytes: history stays small.
+                if not alike or not (folder / name).exists():
+                    (folder / name).write_bytes(picture.read_bytes())
+            yield name, alike
     finally:
         chrome.quit()
 
 
+def main(words: list[str]) -> int:
+    """Make the pictures that are asked for, or all."""
+    checks = "--check" in words
+    wanted = [word for word in words if word != "--check"]
+    different = False
+    with tempfile.TemporaryDirectory() as aside:
+        for name, alike in remade(Path(aside) if checks else PICTURES, wanted, PICTURES):
+            print(f"{name}: {'as it was' if alike else 'looks different'}")
+            different = different or not alike
+    return int(checks and different)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))
