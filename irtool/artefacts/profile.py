@@ -14,11 +14,12 @@ from irtool.artefacts.kernels import kernel_rows
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """One run of a kernel: ``start`` in ns since 1970, ``duration`` in µs."""
+    """One run of a kernel: ``start`` in ns since 1970, ``duration`` in µs, ``name`` of its node."""
 
     start: int
     duration: float
     communicates: bool = False
+    name: str = ""
 
     @property
     def end(self) -> float:
@@ -56,6 +57,21 @@ class StepTotals:
 
 
 @dataclass(frozen=True, eq=False)
+class UsualStep:
+    """The runs of a step that took as long as most: what a picture shows.
+
+    Attributes:
+        name: of the step.
+        begin: when it began, in ns since 1970.
+        runs: in order.
+    """
+
+    name: str
+    begin: int
+    runs: tuple[MeasuredRun, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Profile:
     """What a profiler measured.
 
@@ -69,6 +85,7 @@ class Profile:
         uneven: names that run another number of times than there are steps.
         by_step: microseconds of each step, by the full name of a node; of ``uneven`` ones of
             those steps in which it ran.
+        usual: the runs of one step; None where no file says when what ran.
     """
 
     path: str
@@ -78,6 +95,7 @@ class Profile:
     unnamed: tuple[int, float]
     uneven: tuple[str, ...]
     by_step: Mapping[str, Sequence[float]] = field(default_factory=dict[str, "Sequence[float]"])
+    usual: UsualStep | None = None
 
 
 def cpu_profile(path: str, damage: Damage) -> Profile:
@@ -99,11 +117,12 @@ def cpu_profile(path: str, damage: Damage) -> Profile:
         size = len(each.launches) // steps
         for step in range(steps):
             part = each.launches[step * size : (step + 1) * size]
-            runs[step] += [MeasuredRun(one.start, one.duration) for one in part]
+            runs[step] += [MeasuredRun(one.start, one.duration, name=each.name) for one in part]
             by_name.setdefault(each.name, []).append(sum(one.duration for one in part))
     totals = tuple(step_totals(str(number), each) for number, each in enumerate(runs))
     return Profile(
-        path, totals, usual_seconds(by_name), frozenset(), (0, 0.0), tuple(uneven), by_name
+        path, totals, usual_seconds(by_name), frozenset(), (0, 0.0), tuple(uneven), by_name,
+        None if (place := usual_place(totals)) is None else usual_step(totals[place], runs[place]),
     )  # fmt: skip
 
 
@@ -118,7 +137,8 @@ def kernel_profile(path: str, damage: Damage) -> Profile:
     communicating: set[str] = set()
     count, unnamed = 0, 0.0
     for row in kernel_rows(path, damage):
-        runs.setdefault(row.step, []).append(MeasuredRun(row.start, row.duration, row.communicates))
+        run = MeasuredRun(row.start, row.duration, row.communicates, row.node or "")
+        runs.setdefault(row.step, []).append(run)
         if row.node is None:
             count, unnamed = count + 1, unnamed + row.duration
             continue
@@ -135,7 +155,22 @@ def kernel_profile(path: str, damage: Damage) -> Profile:
     return Profile(
         path, totals, usual_seconds(by_name), frozenset(communicating), (count, unnamed), uneven,
         by_name,
+        None if (place := usual_place(totals)) is None
+        else usual_step(totals[place], runs[totals[place].name]),
     )  # fmt: skip
+
+
+def usual_place(steps: Sequence[StepTotals]) -> int | None:
+    """The place of the step whose length is the median, without a first one of three or more."""
+    first = 1 if len(steps) > 2 else 0
+    places = sorted(range(first, len(steps)), key=lambda place: steps[place].wall)
+    return places[(len(places) - 1) // 2] if places else None
+
+
+def usual_step(step: StepTotals, runs: Sequence[MeasuredRun]) -> UsualStep | None:
+    """The runs of a step in order; None of a step without any."""
+    ordered = tuple(sorted(runs, key=lambda each: each.start))
+    return UsualStep(step.name, ordered[0].start, ordered) if ordered else None
 
 
 def usual_seconds(by_name: Mapping[str, Sequence[float]]) -> dict[str, float]:

@@ -9,13 +9,20 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.names import full_name_of_kernel
-from irtool.artefacts.profile import Profile, StepTotals, usual_seconds
+from irtool.artefacts.profile import (
+    MeasuredRun,
+    Profile,
+    StepTotals,
+    usual_place,
+    usual_seconds,
+    usual_step,
+)
 from irtool.artefacts.trace_view import trace_events
 
 _HOST = "CPU OP"
@@ -83,15 +90,29 @@ def trace_profile(path: str, damage: Damage) -> Profile:
         name: array("d", (_sum(each, step, steps) for step in range(steps)))
         for name, each in even.items()
     }
+    totals = tuple(_totals(step, steps, even, communicating) for step in range(steps))
+    place = usual_place(totals)
     return Profile(
         path,
-        tuple(_totals(step, steps, even, communicating) for step in range(steps)),
+        totals,
         usual_seconds(by_name),
         frozenset(communicating & set(even)),
         (count, unnamed),
         tuple(name for name in runs if name not in even),
         by_name,
+        None
+        if place is None
+        else usual_step(totals[place], list(_runs_of(place, steps, even, communicating))),
     )
+
+
+def _runs_of(
+    step: int, steps: int, runs: dict[str, _Runs], communicating: set[str]
+) -> Iterator[MeasuredRun]:
+    for name, each in runs.items():
+        starts, ends = each.part(step, steps)
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            yield MeasuredRun(start, (end - start) / 1e3, name in communicating, name)
 
 
 def _sum(runs: _Runs, step: int, steps: int) -> float:

@@ -19,7 +19,7 @@ from irtool.cli.machines import named_machine, with_overlap
 from irtool.cli.memory_inputs import sized, sizes_of
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
-from irtool.cli.profile_inputs import graph_that_ran, has_begin, profile_at
+from irtool.cli.profile_inputs import graph_that_ran, has_begin, measured_memory, profile_at
 from irtool.cli.report import Failure, report_problems
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.context.weigh import weighed
@@ -92,7 +92,7 @@ def _cost(
     load_custom_rules(configuration)
     asked = CostQuestion(
         path, context, configuration, machine, sizes_of(bind or ()), limit, profile, graph,
-        allow_unknown, overlap, fail_on,
+        allow_unknown, overlap, fail_on, format is Format.html,
     )  # fmt: skip
     if not has_begin(path, context.rank, graph):
         return _tell_graph(asked, format, output_file)
@@ -125,6 +125,7 @@ class CostQuestion:
         allow_unknown: whether parts without a price are nothing to see.
         overlap: as ``--overlap`` is written; None: the machine's.
         fail_on: from which severity on the status is 1.
+        has_pictures: whether pictures are wanted, which take more to make.
     """
 
     source: str | Dump
@@ -138,6 +139,7 @@ class CostQuestion:
     allow_unknown: bool = False
     overlap: str | None = None
     fail_on: FailLevel = FailLevel.info
+    has_pictures: bool = False
 
 
 def cost_answered(asked: CostQuestion) -> Answered[CostView]:
@@ -171,8 +173,10 @@ def cost_answered(asked: CostQuestion) -> Answered[CostView]:
     if parallel.stages > 1 and os.path.isdir(path):
         view, dump = _slowest(path, parallel, chosen, graph, (view, dump))
     if measured is not None:
-        joined = _joined(measured, path or file.path, chosen, rank, graph)
-        view = replace(view, measured=joined)
+        ran = graph_that_ran(path or file.path, rank, graph)
+        joined = _joined(measured, path or file.path, chosen, ran)
+        memory = measured_memory(joined, path, rank) if asked.has_pictures else None
+        view = replace(view, measured=joined, memory=memory)
     incomplete = bool(view.cost.unknown) or view.report.accepted is None
     refused = view.report.accepted is False
     return Answered(
@@ -193,9 +197,7 @@ def cost_answered(asked: CostQuestion) -> Answered[CostView]:
 command = context_command("cost", _cost)
 
 
-def _joined(
-    profile: Profile, path: str, machine: Machine, rank: int | None, graph: int | None
-) -> MeasuredStep:
+def _joined(profile: Profile, path: str, machine: Machine, dump: Dump | None) -> MeasuredStep:
     """A profile joined with the dump of what ran.
 
     Raises:
@@ -203,7 +205,6 @@ def _joined(
     """
     from irtool.cluster.measured import measured_step
 
-    dump = graph_that_ran(path, rank, graph)
     if dump is None:
         hint = "MS_DEV_SAVE_GRAPHS=2 writes graph_build_*.ir and validate"
         raise Failure("no dump of what ran is beside it", path, hint=hint)
@@ -230,13 +231,14 @@ def _tell_graph(asked: CostQuestion, format: Format, output_file: str | None) ->
         raise Failure("goes with a network with strategies", "--format perfetto", hint=hint)
     report_problems(dump.problems)
     chosen = named_machine(asked.machine) or default_machine()
-    step = None if profile is None else _joined(profile, path, chosen, rank, graph)
-    view = GraphCostView(modelled_step(dump, chosen), step, asked.limit)
+    step = None if profile is None else _joined(profile, path, chosen, dump)
+    memory = measured_memory(step, path, rank) if step and asked.has_pictures else None
+    view = GraphCostView(modelled_step(dump, chosen), step, asked.limit, memory)
     known = RunContext(None)
     answered = Answered(
         view,
         lambda: graph_cost_answer(view.found, step, known),
-        lambda is_page: graph_cost_report(view),
+        lambda is_page: graph_cost_report(view, is_page),
         known,
         status=fails(
             asked.fail_on,

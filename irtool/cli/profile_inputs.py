@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
+from irtool.artefacts.cpu_profile import memory_samples
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.legacy import legacy_profile
@@ -16,6 +18,10 @@ from irtool.ir.run import ArtefactKind, PassFile
 from irtool.syntax.run import Compilation, RankRun, load_run
 from irtool.syntax.run_walk import artefact_kind
 from irtool.syntax.source import DumpError
+
+if TYPE_CHECKING:
+    from irtool.cluster.measured import MeasuredStep
+    from irtool.report.measured import MeasuredMemory
 
 CODE = "ART001"
 """Of an artefact that can't be used."""
@@ -86,6 +92,30 @@ def graph_that_ran(path: str, rank: int | None, graph: int | None) -> Dump | Non
         return None if file is None else picked.read(file)
     except (DumpError, LookupError):
         return None
+
+
+def measured_memory(step: MeasuredStep, path: str, rank: int | None) -> MeasuredMemory:
+    """Memory of what ran, and the pool of a CPU as the run's profiler recorded it.
+
+    Args:
+        step: what was measured.
+        path: the run folder; of anything else nothing is recorded.
+        rank: whose record.
+    """
+    from irtool.cluster.memory import memory
+    from irtool.report.measured import MeasuredMemory
+
+    found = memory(step.dump)
+    file = None
+    if os.path.isdir(path):
+        by_rank = load_run(path).by_rank
+        own = by_rank.get(next(iter(by_rank), 0) if rank is None else rank)
+        file = None if own is None else own.artefact("cpu memory")
+    try:
+        samples = () if file is None else tuple(memory_samples(file, Damage(file)))
+    except ArtefactError:
+        samples = ()
+    return MeasuredMemory(found, samples)
 
 
 def _file_that_ran(picked: Compilation) -> PassFile | None:

@@ -54,14 +54,16 @@ class SlowOperator:
 class MeasuredStep:
     """A profile joined with a dump.
 
-    ``scale``: measured seconds for one modelled second, over all operators; single operators are
-    compared with the model times this, as only its ratios mean something.
+    ``dump``: what it was joined with.  ``scale``: measured seconds for one modelled second, over
+    all operators; single operators are compared with the model times this, as only its ratios mean
+    something.
     """
 
     profile: Profile
     joined: Joined
     operators: tuple[MeasuredOperator, ...]
     machine: Machine
+    dump: Dump
 
     @property
     def slowest(self) -> int | None:
@@ -149,7 +151,7 @@ def measured_step(profile: Profile, dump: Dump, machine: Machine) -> MeasuredSte
     joined = join_names(profile.seconds, dump)
     where = phases(dump)
     operators = tuple(_operators(profile.seconds, joined.nodes, where, machine))
-    return MeasuredStep(profile, joined, operators, machine)
+    return MeasuredStep(profile, joined, operators, machine, dump)
 
 
 def _operators(

@@ -25,9 +25,12 @@ from irtool.report.hideable import HideableSeconds, hideable_seconds
 from irtool.report.measured import (
     GraphCostAnswer,
     MeasuredCost,
+    MeasuredMemory,
     measured_answer,
     measured_blocks,
+    measured_pictures,
 )
+from irtool.report.measured_pictures import predicted_by_cost
 from irtool.report.model import (
     Answer,
     Element,
@@ -68,6 +71,7 @@ class CostView:
     """A step's cost, and what ``check`` says of the network that it was made from.
 
     ``stages``: the cost of each stage of a pipeline, the slowest first; ``cost`` is that one's.
+    ``memory``: of what was measured, for the pictures of a page.
     """
 
     cost: StepCost
@@ -76,6 +80,7 @@ class CostView:
     limit: int | None = None
     stages: tuple[tuple[int, StepCost], ...] = ()
     measured: MeasuredStep | None = None
+    memory: MeasuredMemory | None = None
 
     @property
     def stage(self) -> int | None:
@@ -318,13 +323,20 @@ def cost_report(view: CostView, dump: Dump | None = None) -> Report:
         elements.append(stages_table(view))
     elements += [table for table in tables if table.rows]
     if view.measured is not None:
-        elements += measured_blocks(view.measured, view.limit)
+        blocks = list(measured_blocks(view.measured, view.limit))
+        ran = [] if dump is None else [each.node for each in view.measured.operators]
+        elements += with_node_links(blocks, ran)
     elements += _not_priced(cost)
     elements += [Note(f"assumed: {text}") for text in _of_network(view.report)]
     if dump is not None:
         marks = _marks(cost)
-        elements = with_node_links(elements, list(marks))
-        elements += [_shares_picture(cost), _graph(view, dump, marks)]
+        if view.measured is None:
+            elements = with_node_links(elements, list(marks))
+            elements += [_shares_picture(cost), _graph(view, dump, marks)]
+        else:
+            elements.append(_shares_picture(cost))
+            predicted = predicted_by_cost(cost)
+            elements += measured_pictures(view.measured, predicted, view.memory)
     tone: Tone = "bad" if view.report.accepted is False else "plain"
     return Report(f"cost: {view.title}", Answer(answer_text(view), tone), elements, view.title)
 

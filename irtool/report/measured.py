@@ -6,11 +6,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from irtool.artefacts.cpu_profile import MemorySample
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.measured import MeasuredOperator, MeasuredStep, SlowOperator
+from irtool.cluster.memory import Memory
 from irtool.cluster.modelled import ModelledStep
 from irtool.ir.units import plural, ratio, seconds_text, share_text
 from irtool.report.answer import AnswerObject, doc
+from irtool.report.measured_pictures import (
+    PredictedRun,
+    measured_graph,
+    memory_picture,
+    predicted_by_kernels,
+    step_picture,
+)
 from irtool.report.model import (
     Answer,
     Block,
@@ -24,6 +33,7 @@ from irtool.report.model import (
     rows_shown,
     text_column,
 )
+from irtool.report.page.links import with_node_links
 from irtool.report.places import place_text
 from irtool.report.run_answer import RunAnswer, context_fields
 
@@ -186,15 +196,27 @@ def graph_cost_answer(
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredMemory:
+    """Memory of what ran: as predicted, and the pool as it was recorded, where it was."""
+
+    memory: Memory
+    recorded: Sequence[MemorySample] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class GraphCostView:
-    """The cost of a run without a parallel pass, and what of it was measured."""
+    """The cost of a run without a parallel pass, and what of it was measured.
+
+    ``memory``: for the pictures of a page.
+    """
 
     found: ModelledStep
     measured: MeasuredStep | None
     limit: int | None = None
+    memory: MeasuredMemory | None = None
 
 
-def graph_cost_report(view: GraphCostView) -> Report:
+def graph_cost_report(view: GraphCostView, has_pictures: bool = False) -> Report:
     """What a step costs by the model, and beside it as it was measured."""
     found, step = view.found, view.measured
     elements: list[Element] = [
@@ -207,7 +229,21 @@ def graph_cost_report(view: GraphCostView) -> Report:
     else:
         text = measured_text(step)
         elements += measured_blocks(step, view.limit)
+        if has_pictures:
+            predicted = predicted_by_kernels(found, step)
+            elements = with_node_links(elements, [each.node for each in step.operators])
+            elements += measured_pictures(step, predicted, view.memory)
     return Report(f"cost: {found.path}", Answer(text), elements, found.path)
+
+
+def measured_pictures(
+    step: MeasuredStep, predicted: Sequence[PredictedRun], memory: MeasuredMemory | None
+) -> Iterator[Element]:
+    """For a page: the step measured above predicted, memory over it, both in the graph that ran."""
+    yield from step_picture(step, predicted)
+    if memory is not None:
+        yield from memory_picture(step, memory.memory, memory.recorded)
+    yield measured_graph(step, None if memory is None else memory.memory)
 
 
 def measured_text(step: MeasuredStep) -> str:

@@ -175,3 +175,16 @@ def test_kernels_of_a_node_count_for_it(tmp_path: Path) -> None:
     assert found.unnamed == (1, 10.0)
     assert [step.name for step in found.steps] == ["1", "2"]
     assert found.steps[0].exposed == pytest.approx(5.0)
+
+
+def test_a_page_lays_time_and_memory_over_the_graph_that_ran(tmp_path: Path) -> None:
+    page = tmp_path / "cost.html"
+    assert main(["cost", str(RUN), "-f", "html", "-o", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    for title in (
+        "A step, measured and predicted",
+        "Memory over the measured step",
+        "the pool, as recorded",
+        "Time and memory in the graph that ran",
+    ):
+        assert title in text

@@ -14,7 +14,7 @@ OverlaySeverity: TypeAlias = Literal[
 """How a mark stands out: findings by severity, differences by kind (``first``: where two
 dumps part), ``good`` for an improvement."""
 
-Topic: TypeAlias = Literal["findings", "plan", "diff", "memory", "cost", "error"]
+Topic: TypeAlias = Literal["findings", "plan", "diff", "memory", "cost", "measured", "error"]
 """What an overlay tells of; ``--color-by memory|cost|error`` colours by that overlay."""
 
 _WORST: tuple[OverlaySeverity, ...] = (
