@@ -108,7 +108,8 @@ def check(
     check_sens(analysis)
     redistributions = redistribute(analysis)
     check_noted_sizes(analysis, redistributions)
-    operators = _operators(analysis)
+    every = _operators(analysis)
+    operators = tuple(item for item in every if item.node not in analysis.foreign)
     broadcasts, norms = tuple(_broadcasts(analysis)), tuple(_norms(analysis))
     step = StepCommunications()
     again = Recomputed()
@@ -142,6 +143,7 @@ def check(
         communications_owned=step.owned,
         again=again,
         by_node={operator.node: operator for operator in operators},
+        elsewhere={item.node: item for item in every if item.node in analysis.foreign},
     )
 
 
@@ -193,7 +195,6 @@ def _operators(analysis: Analysis) -> tuple[OperatorReport, ...]:
             is_loss=node in losses,
         )
         for node, judged in analysis.judged.items()
-        if node not in analysis.foreign
     )
 
 

@@ -13,7 +13,8 @@ from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node, node_of
 from irtool.operators.call import OperatorCall, Strategy
-from irtool.operators.layout import WHOLE, Shape, UserLayout, split_of
+from irtool.operators.judgement import Judgement
+from irtool.operators.layout import WHOLE, Shape, TensorLayout, UserLayout, split_of
 from irtool.operators.table import rule_of
 from irtool.sharding.check import check
 from irtool.sharding.judge import judge
@@ -135,11 +136,66 @@ def legal_instead(report: CheckResult) -> dict[Finding, tuple[Strategy, ...]]:
         equals = _of_equals(report, operator)
         found[finding] = tuple(dict.fromkeys((*equals, *known.get(key, ()))))
     for finding in report.findings:
-        node = node_of(finding)
-        operator = report.operator(node) if node is not None else None
+        operator = _subject(report, finding)
         if finding.code == SHARED and operator is not None and _by_strategy(operator):
-            found[finding] = _of_twins(report, operator)
+            tried = (*_of_twins(report, operator), *_for_shared(report, operator))
+            found[finding] = tuple(dict.fromkeys(tried))
     return found
+
+
+def _subject(report: CheckResult, finding: Finding) -> OperatorReport | None:
+    """The operator that a finding is about, of another stage, too; None if it is about none."""
+    node = node_of(finding)
+    if node is None:
+        return None
+    return report.operator(node) or report.elsewhere.get(node)
+
+
+def _for_shared(report: CheckResult, operator: OperatorReport) -> Iterator[Strategy]:
+    """The nearest legal strategies under which a weight lies as another user of it wants it."""
+    call = operator.call.call
+    context = report.context.for_operators(dynamic=call.is_dynamic)
+    held = _layouts_of_weights(report, operator)
+    tried = _variants(report, operator, [tensor.divisible_shape for tensor in call.tensors])
+    made = ((strategy, judge(call, strategy, context)) for strategy in tried)
+    yield from islice((one for one, found in made if _settles(operator, found, held)), _MOST_FOUND)
+
+
+def _layouts_for_shared(report: CheckResult, operator: OperatorReport) -> Iterator[Layouts]:
+    """The same for an operator that was given layouts."""
+    call, given = operator.call.call, _layouts_of(operator)
+    context = report.context.for_operators(dynamic=call.is_dynamic)
+    held = _layouts_of_weights(report, operator)
+    places = [(i, j) for i, layout in enumerate(given) for j in range(len(layout.tensor_map))]
+    changes = (*combinations(places, 1), *combinations(places, 2))
+    tried = islice((made for change in changes for made in _remapped(given, change)), _MOST_TRIED)
+    made = ((layouts, judge(call, None, context, in_layout=layouts)) for layouts in tried)
+    yield from islice((one for one, found in made if _settles(operator, found, held)), _MOST_FOUND)
+
+
+def _layouts_of_weights(report: CheckResult, operator: OperatorReport) -> set[TensorLayout]:
+    """How other operators want operands that are as large as a weight of the network."""
+    shapes = {weight.shape for weight in report.parameters}
+    others = (*report.operators, *report.elsewhere.values())
+    return {
+        layout
+        for other in others
+        if other.node is not operator.node
+        for layout in other.judgement.input_layouts
+        if layout.tensor_shape in shapes
+    }
+
+
+def _settles(operator: OperatorReport, found: Judgement, held: Iterable[TensorLayout]) -> bool:
+    """Whether an operator would take one of its operands in such a layout, and does not yet."""
+    if found.verdict != "legal":
+        return False
+    pairs = list(zip(operator.judgement.input_layouts, found.input_layouts, strict=True))
+    return any(
+        new.tensor_shape == layout.tensor_shape and new.same_as(layout) and not old.same_as(layout)
+        for layout in held
+        for old, new in pairs
+    )
 
 
 def _of_equals(report: CheckResult, operator: OperatorReport) -> tuple[Strategy, ...]:
@@ -200,6 +256,10 @@ def layouts_instead(report: CheckResult) -> dict[Finding, tuple[Layouts, ...]]:
         given = _layouts_of(operator)
         if given and _takes_layouts(operator) and len(found) < _MOST_ASKED:
             found[finding] = tuple(_nearest_layouts(report, operator, given))
+    for finding in report.findings:
+        operator = _subject(report, finding)
+        if finding.code == SHARED and operator is not None and _layouts_of(operator):
+            found[finding] = tuple(_layouts_for_shared(report, operator))
     return found
 
 
@@ -213,8 +273,7 @@ def _takes_layouts(operator: OperatorReport) -> bool:
 
 def _illegal(report: CheckResult) -> Iterator[tuple[Finding, OperatorReport]]:
     for finding in report.findings:
-        node = node_of(finding)
-        operator = report.operator(node) if node is not None else None
+        operator = _subject(report, finding)
         if operator is not None and operator.verdict == "illegal":
             yield finding, operator
 

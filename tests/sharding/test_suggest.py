@@ -275,3 +275,54 @@ def test_what_the_same_line_of_python_has_elsewhere_goes_first(line: int, is_usu
     assert report.accepted is False
     (rows,) = found.strategies.values()
     assert (rows[0] == ((8, 1), (8, 1))) is is_usual
+
+
+def refusals(report: CheckResult) -> list[str]:
+    return [finding.code for finding in report.findings if finding.severity == "error"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param("((2, 4), (4, 1))", "((1, 2), (2, 4))", id="other slices"),
+        pytest.param("((2, 1), (1, 4))", "((1, 1), (1, 4))", id="slices on other devices"),
+    ],
+)
+def test_users_of_one_weight_are_brought_together(first: str, second: str) -> None:
+    """Each strategy is legal alone: what is proposed lays the weight as its first user does."""
+    text = SHARED_WEIGHT.replace("((2, 4), (2, 1))", first).replace("((1, 2), (2, 4))", second)
+    report, found = checked(irtool.loads(text), {"device_num": 8, "full_batch": True})
+    assert refusals(report) == ["parameter-users"]
+    assert all(operator.verdict == "legal" for operator in report.operators)
+    assert found.together is True
+
+
+def test_users_of_one_weight_are_brought_together_by_layouts() -> None:
+    def given(*maps: str) -> str:
+        return f"in_layout: ({', '.join(LAYOUT % each for each in maps)})"
+
+    text = SHARED_WEIGHT.replace("in_strategy: ((2, 4), (2, 1))", given("1, -1", "-1, 0"))
+    text = text.replace("in_strategy: ((1, 2), (2, 4))", given("0, -1", "-1, 1"))
+    report, found = checked(irtool.loads(text), {"device_num": 8, "full_batch": True})
+    assert refusals(report) == ["parameter-users"]
+    assert found.together is True
+    (options,) = found.layouts.values()
+    assert options[0][1].tensor_map == (-1, 0)
+
+
+def test_operators_of_other_stages_that_the_dump_holds_get_proposals_too() -> None:
+    for record in records(ASKED.with_name("pipelines.jsonl.xz")).values():
+        dump = record.dump("begin")
+        report = check(dump, record.context)
+        for node, operator in report.elsewhere.items():
+            given = node.written_strategy()
+            if operator.verdict != "legal" or operator.op != "MatMul" or not given:
+                continue
+            instead = {node: Wanted(((3, 1), (1, 1)))}
+            report = check(dump, report.context, instead)
+            found = proposals(dump, report)
+            (rows,) = found.strategies.values()
+            assert rows
+            assert found.together is True
+            return
+    pytest.fail("no record holds other stages")

@@ -151,7 +151,8 @@ class CheckResult(Shown):
     ``communications``: all of a step of the rank's stage, forward and backward.
     ``communications_unknown``: sentences that say which others there may be;
     ``communications_owned``: the same ones by what brings them. ``again``: what of the
-    forward pass runs again in the backward pass.
+    forward pass runs again in the backward pass. ``elsewhere``: operators of other pipeline stages,
+    where the dump holds these, too.
     """
 
     accepted: bool | None
@@ -170,6 +171,9 @@ class CheckResult(Shown):
     )
     again: Recomputed = field(default_factory=Recomputed, repr=False, compare=False)
     by_node: dict[Node, OperatorReport] = field(
+        default_factory=dict[Node, OperatorReport], repr=False, compare=False
+    )
+    elsewhere: dict[Node, OperatorReport] = field(
         default_factory=dict[Node, OperatorReport], repr=False, compare=False
     )
 
