@@ -57,7 +57,8 @@ def command(
     budget: Annotated[
         list[str] | None,
         Option(metavar="MEASURE=LIMIT",
-                     help="peak_memory=30GiB, or +5% against OLD; also [gate.budget]."),
+                     help="peak_memory=30GiB, or +5% against OLD; rank.0.peak_memory; also "
+                          "[gate.budget]."),
     ] = None,
     trend: Annotated[
         str | None,

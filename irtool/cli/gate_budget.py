@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
@@ -59,16 +60,27 @@ def limits_of(configuration: Configuration, options: Sequence[str]) -> tuple[Lim
     except BudgetError as error:
         hint = "write --budget peak_memory=30GiB, or +5% against the golden dump"
         raise Failure(str(error), place, hint=hint, code=BAD_BUDGET) from None
-    named = {each.measure for each in given}
-    return (*given, *(each for each in found if each.measure not in named))
+    named = {(each.measure, each.rank, each.stage) for each in given}
+    return (
+        *given,
+        *(each for each in found if (each.measure, each.rank, each.stage) not in named),
+    )
 
 
-def _parts(text: str) -> tuple[str, str]:
+_PLACED = re.compile(r"\s*(?:(rank|stage)\.(\d+)\.)?(.*)", re.DOTALL)
+
+
+def _parts(text: str) -> tuple[str, str, int | None, int | None]:
+    """Measure, amount, and the rank or stage that ``rank.0.`` or ``stage.0.`` before it names."""
     name, equals, value = text.partition("=")
     if not equals:
         hint = "write --budget peak_memory=30GiB, or +5% against the golden dump"
         raise Failure(f"{text} is not MEASURE=LIMIT", "--budget", hint=hint, code=BAD_BUDGET)
-    return name.strip(), value.strip()
+    placed = _PLACED.fullmatch(name)
+    assert placed is not None
+    number = int(placed[2]) if placed[2] else None
+    rank, stage = (number if placed[1] == which else None for which in ("rank", "stage"))
+    return placed[3].strip(), value.strip(), rank, stage
 
 
 def judge(
@@ -98,7 +110,8 @@ def judge(
     missing: dict[tuple[str, str], None] = {}
     for pair in pairs:
         rank = pair.ranks[0] if pair.ranks else pair.new.rank
-        new = _measured(pair.new, rank, wanted, configuration, machine)
+        measured = _measured(pair.new, rank, wanted, configuration, machine)
+        new = replace(measured, alike=pair.ranks)
         golden = None
         if pair.old is not None and any(limit.relative for limit in limits):
             golden = _measured(pair.old, rank, limits, configuration, machine)
@@ -110,6 +123,9 @@ def judge(
                 why = "it is against a golden dump, and none is given"
             if why is not None and applies(limit, new):
                 missing.setdefault((limit.measure, why))
+    for limit in limits:
+        if not any(applies(limit, each) for each in ranks):
+            missing.setdefault((limit.measure, f"no dump of {limit.place} is there"))
     for measure, why in missing:
         note(f"not judged: {measure}: {why}")
     above = tuple(dict.fromkeys(each.key.partition(" ")[0] for each in findings))

@@ -14,7 +14,7 @@ from irtool.cluster.memory import memory
 from irtool.cluster.pricing import step_seconds
 from irtool.ir.collectives import collectives
 from irtool.ir.dump import Dump
-from irtool.ir.units import Unit, quantity_text
+from irtool.ir.units import Unit, quantity_text, ranks_text
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.cost_report import step_cost
 from irtool.sharding.check import check
@@ -90,6 +90,13 @@ class Limit:
     stage: int | None = None
 
     @property
+    def place(self) -> str:
+        """``rank 3``, ``stage 0``; "" where it is for all."""
+        if self.rank is not None:
+            return f"rank {self.rank}"
+        return "" if self.stage is None else f"stage {self.stage}"
+
+    @property
     def text(self) -> str:
         """``30.0 GiB``, ``+5.0 %``."""
         unit: Unit = "share" if self.relative == "share" else UNITS[self.measure]
@@ -106,12 +113,16 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one rank's build costs; ``missing`` says why a measure is not there."""
+    """What one rank's build costs; ``missing`` says why a measure is not there.
+
+    ``alike`` are all ranks that it speaks for, as their dumps are equal.
+    """
 
     rank: int | None
     stage: int | None
     values: Mapping[Measure, float]
     missing: Mapping[Measure, str]
+    alike: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +136,14 @@ class Exceeded:
     golden: float | None
 
     @property
+    def ranks(self) -> tuple[int, ...]:
+        """Ranks that are above it; none where nobody says whose dump it is."""
+        if self.limit.rank is not None:
+            return (self.limit.rank,)
+        rank = self.measured.rank
+        return self.measured.alike or (() if rank is None else (rank,))
+
+    @property
     def message(self) -> str:
         """``peak_memory is 41.2 GiB, the budget is 40.0 GiB``."""
         unit = UNITS[self.limit.measure]
@@ -133,7 +152,8 @@ class Exceeded:
             if self.limit.relative
             else ""
         )
-        who = "" if self.measured.rank is None else f" of rank {self.measured.rank}"
+        ranks = self.ranks
+        who = f" of rank{'s' * (len(ranks) > 1)} {ranks_text(ranks)}" if ranks else ""
         return (
             f"{self.limit.measure}{who} is {quantity_text(self.value, unit)}, the budget is "
             f"{quantity_text(self.most, unit)}{against}"
@@ -288,7 +308,8 @@ def exceeded(limits: Sequence[Limit], new: Measured, golden: Measured | None) ->
 
 def applies(limit: Limit, to: Measured) -> bool:
     """Whether a limit is for a rank; one for a rank or stage is not for those nobody names."""
-    return limit.rank in (None, to.rank) and limit.stage in (None, to.stage)
+    ranks = (None, to.rank, *to.alike)
+    return limit.rank in ranks and limit.stage in (None, to.stage)
 
 
 # -- trend -----------------------------------------------------------------------------------------

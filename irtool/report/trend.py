@@ -19,7 +19,7 @@ def trend_report(builds: Sequence[Build], limits: Sequence[Limit]) -> Report:
 
     Args:
         builds: in their order.
-        limits: the budget of now; absolute limits are drawn.
+        limits: the budget of now; absolute limits for all ranks are drawn.
     """
     measures: list[Measure] = [
         each for each in MEASURES if any(_most(build, each) is not None for build in builds)
@@ -53,7 +53,11 @@ def _chart(builds: Sequence[Build], limits: Sequence[Limit], measure: Measure) -
         ]
         if points:
             series.append(Series("all ranks" if rank is None else f"rank {rank}", points))
-    absolute = [each.value for each in limits if each.measure == measure and not each.relative]
+    absolute = [
+        each.value
+        for each in limits
+        if each.measure == measure and not each.relative and not each.place
+    ]
     limit = min(absolute, default=None)
     names = [build.build for build in builds]
     chart = line_chart(

@@ -244,8 +244,49 @@ def test_budgets_of_the_settings_are_for_ranks_and_stages(
     run = samples / "pipeline_2_stages"
     _, out, _ = gate(capsys, run, "--config", settings, "-f", "json")
     assert [(each["code"], each["ranks"]) for each in json.loads(out)["findings"]] == [
-        ("GAT011", [2])
+        ("GAT011", [2, 3])
     ]
+
+
+@pytest.mark.parametrize(
+    ("budget", "told", "note"),
+    [
+        ("statements=89", [[0, 1], [2, 3]], ""),
+        ("rank.1.statements=89", [[1]], ""),
+        ("rank.3.statements=108,rank.2.statements=109", [[3]], ""),
+        ("rank.1.statements=90", [], ""),
+        ("stage.1.statements=108", [[2, 3]], ""),
+        ("rank.7.statements=1", [], "statements: no dump of rank 7 is there"),
+        ("stage.3.statements=1", [], "statements: no dump of stage 3 is there"),
+    ],
+)
+def test_a_budget_of_a_rank_holds_where_its_dumps_are_those_of_another(
+    capsys: pytest.CaptureFixture[str],
+    samples: Path,
+    budget: str,
+    told: list[list[int]],
+    note: str,
+) -> None:
+    run = samples / "pipeline_2_stages"
+    status, out, err = gate(capsys, run, "--budget", budget, "-f", "json")
+    assert status == bool(told)
+    assert [each["ranks"] for each in json.loads(out)["findings"]] == told
+    assert ("not judged" in err) == bool(note)
+    assert note in err
+
+
+def test_options_go_before_the_settings_for_the_same_ranks(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    settings = tmp_path / "irtool.toml"
+    settings.write_text(
+        "[gate.budget.rank.0]\nstatements = 1\n[gate.budget.rank.2]\nstatements = 1\n"
+    )
+    run = samples / "pipeline_2_stages"
+    _, out, _ = gate(
+        capsys, run, "--config", settings, "--budget", "rank.2.statements=1k", "-f", "json"
+    )
+    assert [each["ranks"] for each in json.loads(out)["findings"]] == [[0]]
 
 
 def test_a_trend_has_a_line_a_build(

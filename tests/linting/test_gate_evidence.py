@@ -46,12 +46,7 @@ CONSEQUENCES: list[tuple[str, str, str, list[str]]] = [
     ("GAT001", "golden_gated", "strategy_gated", ["--select", "GAT001"]),
     ("GAT001", "golden_mixer", "strategy_mixer", ["--select", "GAT001"]),
     ("GAT002", "half_gated", "golden_gated", ["--select", "GAT002"]),
-    (
-        "GAT005",
-        "golden_dense",
-        "layer_more_dense",
-        ["--select", "GAT005", "--threshold", "GAT005.least_bytes=65536"],
-    ),
+    ("GAT005", "wide_golden_dense", "wide_layer_more_dense", ["--select", "GAT005"]),
     ("GAT007", "golden_dense", "layer_more_dense", ["--select", "GAT007"]),
     ("GAT007", "golden_mixer", "layer_more_mixer", ["--select", "GAT007"]),
     ("GAT011", "golden_dense", "layer_more_dense", ["--budget", "statements=+5%"]),

@@ -25,7 +25,7 @@ class MoreMemory(GateRule):
     bad = "peak of a step: 3,100 MiB became 5,900 MiB"
     follows_from = ("GAT004", "GAT008", "GAT006", "GAT003", "GAT010", "GAT009")
     good = "peak of a step: 3,100 MiB became 3,120 MiB"
-    cases = ("tests/linting/evidence/gate/layer_more_dense.validate",)
+    cases = ("tests/linting/evidence/gate/wide_layer_more_dense.validate",)
     most_percent = Threshold(5, "percent", "growth up to this is let through")
     least_bytes = Threshold(MIB, "bytes", "growth below this is let through")
 

@@ -33,12 +33,12 @@ class OverBudget(GateRule):
 
     def told(self, over: Exceeded, path: str) -> Finding:
         """A limit that a build is above."""
-        rank = over.measured.rank
+        ranks = over.ranks
         return replace(
             self.finding(over.message, line=1, key=f"{over.limit.measure} {over.limit.text}"),
             file=path,
-            rank=rank,
-            ranks=() if rank is None else (rank,),
+            rank=ranks[0] if ranks else None,
+            ranks=ranks,
         )
 
     cases = ("tests/linting/evidence/gate/layer_more_dense.validate",)
