@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 
 from irtool.cluster.context.given import ContextError
@@ -123,6 +124,28 @@ def joined(one: RankProgram) -> tuple[int, ...]:
         is_fused = item.op in FUSIBLE and bool(item.fusion)
         found.append(firsts.setdefault(key, number) if is_fused else number)
     return tuple(found)
+
+
+def unseen_fusion(subject: Subject) -> str:
+    """What no dump tells of how ranks join collectives; empty where there is nothing to tell.
+
+    Fusion ids are there, the backend's cuts of equal ids (split indices, thresholds of plain data
+    parallel) are made behind the last dump.
+    """
+    recorded = any(rank.execution_order for rank in subject.run.by_rank.values())
+    if len(subject.cluster.ranks) < 2 or recorded:
+        return ""
+    shared = 0
+    for one in subject.cluster.ranks.values():
+        firsts = Counter(joined(one))
+        shared = max(shared, sum(count for count in firsts.values() if count > 1))
+    if not shared:
+        return ""
+    return (
+        f"ranks were compared by fusion ids; whether their backends cut the {shared} collectives "
+        "that share one alike (all_reduce_fusion_split_indices) is in no dump, only in the order "
+        "that a run records"
+    )
 
 
 def _sides(values: Mapping[Hashable, list[int]]) -> tuple[list[int], list[int], bool]:

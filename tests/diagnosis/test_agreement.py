@@ -76,6 +76,22 @@ def test_ids_of_fusion_that_join_others_on_one_rank(
         assert found[0]["edit"]["setting"] == "comm_fusion"
 
 
+@pytest.mark.parametrize(
+    ("ids", "ranks", "shared"), [((1, 1, 0), 4, 2), ((1, 2, 0), 4, 0), ((1, 1, 0), 1, 0)]
+)
+def test_cuts_that_backends_make_behind_the_last_dump_are_not_judged(
+    tmp_path: Path, ids: tuple[int, ...], ranks: int, shared: int
+) -> None:
+    for rank in range(ranks):
+        (tmp_path / f"rank_{rank}").mkdir()
+        (tmp_path / f"rank_{rank}" / "20_validate_0080.ir").write_text(numbered(ids))
+    told = made(tmp_path, "--task", "group", status=0)
+    assert told["findings"] == []
+    said = [item["why"] for item in told["not_judged"] if "split_indices" in item["why"]]
+    assert len(said) == (shared > 0)
+    assert all(f"the {shared} collectives" in why for why in said)
+
+
 def numbered(ids: tuple[int, ...], ranks: tuple[int, ...] = WORLD) -> str:
     """A dump of sums with these ids of fusion."""
     text = rank_text(*(all_reduce(ranks, shape=(4, 4 + n)) for n in range(len(ids))))

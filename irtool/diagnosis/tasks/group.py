@@ -6,7 +6,12 @@ from collections.abc import Iterator
 
 from irtool.cluster.matching import disagreements
 from irtool.cluster.spread_groups import SpreadGroup, spread_groups
-from irtool.diagnosis.agreement import unlike_fusion, unlike_gradients, wrong_numbers
+from irtool.diagnosis.agreement import (
+    unlike_fusion,
+    unlike_gradients,
+    unseen_fusion,
+    wrong_numbers,
+)
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import Reads, Subject, source_of
 from irtool.ir.finding import Edit, Gain
@@ -22,7 +27,11 @@ _MUCH = 0.2
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:
-    """Ranks that are not alike; groups that contradict themselves or lie across nodes."""
+    """Ranks that are not alike; groups that contradict themselves or lie across nodes.
+
+    Raises:
+        CannotJudge: once all is told, where a part of it is in no dump.
+    """
     numbered = list(wrong_numbers(subject))
     if numbered:
         yield from numbered  # all else follows from it
@@ -46,6 +55,8 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
             source=source_of(node),
         )
     yield from _spread(subject)
+    if unseen := unseen_fusion(subject):
+        raise CannotJudge(unseen)
 
 
 def _spread(subject: Subject) -> Iterator[Diagnosis]:
