@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from irtool.cluster.weight_layers import is_numbered, layer_of
@@ -41,8 +41,8 @@ class UnevenLayers:
 def uneven_layers(dump: Dump, phases: Mapping[Node, Phase]) -> tuple[UnevenLayers, ...]:
     """Kinds of layers of which some are recomputed.
 
-    Layers are of one kind if the same operators run in them, collectives and what only hands values
-    on left out; their numbers, and that recomputed cells have scopes of their own
+    Layers are of one kind if their cells hold the same operators, collectives and what only hands
+    values on left out; their numbers, and that recomputed cells have scopes of their own
     (``recompute_Default/…``), make no difference.
 
     Args:
@@ -82,5 +82,17 @@ def _kind(layer: str) -> str:
     return "".join("#" if char.isdigit() else char for char in layer).replace("##", "#")
 
 
-def _operators(nodes: Iterable[Node]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(Counter(node.op for node in nodes).items()))
+def _operators(nodes: Sequence[Node]) -> tuple[tuple[str, int], ...]:
+    """What runs in a layer: the operators that its cell holds, or all if it holds none.
+
+    Signs and functions (``x + y``, ``ops.gelu(x)``) of a later layer may have the scope of the
+    first one that MindSpore parsed, and what cuts a tensor anew is inserted in some layers alone.
+    """
+    counts = Counter(node.op for node in nodes)
+    held = Counter(node.op for node in nodes if _is_held(node))
+    return tuple(sorted((held or counts).items()))
+
+
+def _is_held(node: Node) -> bool:
+    name = node.instance_name
+    return bool(name) and not name.startswith("redistribution_op")
