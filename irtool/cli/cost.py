@@ -226,14 +226,19 @@ def _tell_graph(asked: CostQuestion, format: Format, output_file: str | None) ->
     if dump is None:
         hint = "MS_DEV_SAVE_GRAPHS=2 writes graph_build_*.ir and validate"
         raise Failure("no dump of what ran is here", path, hint=hint)
-    if format is Format.perfetto:
-        hint = "a begin dump has strategies to predict a step from"
-        raise Failure("goes with a network with strategies", "--format perfetto", hint=hint)
     report_problems(dump.problems)
     chosen = named_machine(asked.machine) or default_machine()
     step = None if profile is None else _joined(profile, path, chosen, dump)
     memory = measured_memory(step, path, rank) if step and asked.has_pictures else None
     view = GraphCostView(modelled_step(dump, chosen), step, asked.limit, memory)
+    if format is Format.perfetto:
+        from irtool.report.trace import kernel_trace_pieces
+
+        output = Output(output_file)
+        for piece in kernel_trace_pieces(view.found, step):
+            output.write(piece)
+        output.close()
+        return fails(asked.fail_on, those=(each.severity for each in dump.problems))
     known = RunContext(None)
     answered = Answered(
         view,

@@ -17,13 +17,19 @@ from irtool.ir.units import plural
 class ModelledStep:
     """What each launched operator takes by the model, the dearest first.
 
-    ``unknown``: what is not priced.
+    ``unknown``: what is not priced; ``launched``: the operators in the order of their launches.
     """
 
-    path: str
+    dump: Dump
     operators: tuple[tuple[Node, float], ...]
     machine: Machine
     unknown: tuple[str, ...]
+    launched: tuple[Node, ...]
+
+    @property
+    def path(self) -> str:
+        """Of the dump."""
+        return self.dump.path
 
     @property
     def total(self) -> float:
@@ -43,6 +49,7 @@ def modelled_step(dump: Dump, machine: Machine) -> ModelledStep:
     found = [
         (node, operator_seconds(node, machine)) for node in launched if not is_collective(node)
     ]
+    order = tuple(node for node, _ in found)
     found.sort(key=lambda each: (-each[1], each[0].line))
     unknown = [f"{plural(communicating, 'collective')}"] if communicating else []
-    return ModelledStep(dump.path, tuple(found), machine, tuple(unknown))
+    return ModelledStep(dump, tuple(found), machine, tuple(unknown), order)

@@ -11,6 +11,7 @@ from irtool.cluster.measured import MeasuredStep
 from irtool.cluster.memory import Memory
 from irtool.cluster.modelled import ModelledStep
 from irtool.ir.graph import Node
+from irtool.ir.phases import phases
 from irtool.ir.units import bytes_text, seconds_text
 from irtool.planning.plans.cost_report import StepCost
 from irtool.planning.plans.timeline import timeline as predicted_spans
@@ -27,12 +28,13 @@ _FINEST = 1 / 700
 
 @dataclass(frozen=True, slots=True)
 class PredictedRun:
-    """A stretch of a predicted step; seconds from its beginning."""
+    """A stretch of a predicted step; seconds from its beginning, ``node`` what runs."""
 
     name: str
     series: str
     start: float
     seconds: float
+    node: Node | None = None
 
     @property
     def communicates(self) -> bool:
@@ -53,18 +55,23 @@ def predicted_by_cost(cost: StepCost) -> list[PredictedRun]:
     ]
 
 
-def predicted_by_kernels(found: ModelledStep, step: MeasuredStep) -> list[PredictedRun]:
-    """The kernels of one device one after the other, in the order in which they ran."""
-    phases = {each.node: str(each.phase or "other") for each in step.operators}
-    ran = [] if step.profile.usual is None else [run.name for run in step.profile.usual.runs]
-    places = {step.joined.nodes.get(name): place for place, name in enumerate(ran)}
+def predicted_by_kernels(found: ModelledStep, step: MeasuredStep | None) -> list[PredictedRun]:
+    """The kernels of one device one after the other.
+
+    Args:
+        found: what each takes.
+        step: what was measured, where it was: then they follow each other as they really ran.
+    """
+    usual = None if step is None else step.profile.usual
+    where = {node: place for place, node in enumerate(found.launched)}
+    if step is not None and usual is not None:
+        names = (step.joined.nodes.get(run.name) for run in usual.runs)
+        where |= {node: place for place, node in enumerate(names) if node in where}
+    phase = phases(found.dump)
     runs: list[PredictedRun] = []
     now = 0.0
-    in_order = sorted(
-        found.operators, key=lambda each: (places.get(each[0], len(ran)), each[0].line)
-    )
-    for node, seconds in in_order:
-        runs.append(PredictedRun(node.op, phases.get(node, "other"), now, seconds))
+    for node, seconds in sorted(found.operators, key=lambda each: (where[each[0]], each[0].line)):
+        runs.append(PredictedRun(node.op, str(phase.get(node, "other")), now, seconds, node))
         now += seconds
     return runs
 
@@ -102,12 +109,12 @@ def step_picture(step: MeasuredStep, predicted: Sequence[PredictedRun]) -> Itera
 
 def _measured_runs(step: MeasuredStep, usual: UsualStep) -> Iterator[PredictedRun]:
     """The runs of the usual step, in seconds from its beginning."""
-    phases = {each.node: str(each.phase or "other") for each in step.operators}
+    known = {each.node: str(each.phase or "other") for each in step.operators}
     for run in usual.runs:
         node = step.joined.nodes.get(run.name)
         series = "communication" if run.communicates else "other"
         if node is not None and not run.communicates:
-            series = phases.get(node, "other")
+            series = known.get(node, "other")
         name = run.name.rpartition("/")[2] if node is None else node.op
         yield PredictedRun(name, series, (run.start - usual.begin) / 1e9, run.duration / 1e6)
 

@@ -138,9 +138,20 @@ def test_a_damaged_profile_is_read_as_far_as_it_goes(
     assert "ART002" in captured.err
 
 
-def test_perfetto_needs_strategies(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cost", str(RUN), "-f", "perfetto"]) == 2
-    assert "with strategies" in capsys.readouterr().err
+@pytest.mark.parametrize("has_profile", [True, False])
+def test_a_run_on_one_device_as_a_trace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], has_profile: bool
+) -> None:
+    shutil.copytree(RUN / ("" if has_profile else "graphs"), tmp_path / "run")
+    assert main(["cost", str(tmp_path / "run"), "-f", "perfetto"]) == 0
+    trace = json.loads(capsys.readouterr().out)
+    events = [each for each in trace["traceEvents"] if each["ph"] == "X"]
+    assert len(events) == 83
+    assert {each["cat"] for each in events} == {"forward", "backward", "optimizer"}
+    ends = [each["ts"] + each["dur"] for each in events]
+    assert [each["ts"] for each in events] == pytest.approx([0, *ends[:-1]])
+    total = asked(capsys, tmp_path / "run")["modelled"]
+    assert ends[-1] == pytest.approx(total * 1e6)
 
 
 # -- a step's time -------------------------------------------------------------------------------
