@@ -102,4 +102,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    # Not what this module imports for itself: what is listed is what stays.
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

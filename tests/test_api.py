@@ -197,4 +197,5 @@ def test_the_door_shows_what_it_has() -> None:
     names = dir(irtool)
     functions = {"check", "comm_groups", "cost", "diff", "doctor", "hang", "lint", "memory"}
     assert {*functions, "pipeline", "plan", "load", "load_run"} <= set(names)
+    assert [name for name in names if not name.startswith("__")] == sorted(irtool.__all__)
     assert all(getattr(irtool, name) is not None for name in irtool.__all__)

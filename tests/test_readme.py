@@ -39,8 +39,10 @@ def run(command: str) -> tuple[int, str]:
 
 
 @pytest.fixture(autouse=True)
-def in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+def beside_samples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As in a clone, where commands that write may write."""
+    (tmp_path / "samples").symlink_to(ROOT / "samples", target_is_directory=True)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "110")
     monkeypatch.setenv("NO_COLOR", "1")
 
@@ -53,7 +55,16 @@ def test_every_symptom_has_a_row() -> None:
 def test_row_runs_and_finds_something(symptom: str, command: str) -> None:
     status, output = run(command)
     assert status == (1 if symptom in FINDS else 0), output
+    _, _, written = command.partition(" -o ")
+    if written:
+        output = Path(written).read_text(encoding="utf-8")
     assert len(output.splitlines()) >= 3, f"{symptom}: nothing to look at"
+
+
+@pytest.mark.parametrize("command", [command for _, command in ROWS])
+def test_row_is_for_a_terminal(command: str) -> None:
+    """What a terminal can't show goes to a file: there the row would end in an error."""
+    assert " -o " in command or not re.search(r"irtool viz|--format (html|strategy)", command)
 
 
 def test_screenful_is_what_the_command_prints() -> None:

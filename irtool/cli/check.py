@@ -68,7 +68,7 @@ def _check(
         Option(
             metavar="NODE|QUERY",
             help="Why is %123 in the validate dump?",
-            complete=complete.nodes,
+            complete=complete.nodes_or_query,
         ),
     ] = None,
     strategy: Annotated[

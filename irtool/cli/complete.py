@@ -1,4 +1,4 @@
-"""What shells complete: codes of rules, machines, fields of queries, and names in the given dump.
+"""What shells complete: codes, machines, operators, fields of queries, names in the given dump.
 
 Nothing here may fail or say anything: a shell waits for it in the middle of a line.
 """
@@ -44,6 +44,23 @@ def machines(incomplete: str) -> list[str]:
     return [name for name in BUILT_IN if _begins(name, incomplete)]
 
 
+def fields(incomplete: str) -> list[str]:
+    """Fields of nodes, after the last comma."""
+    from irtool.syntax.query_fields import FIELDS
+
+    before, _, word = incomplete.rpartition(",")
+    lead = f"{before}," if before else ""
+    return [f"{lead}{name}" for name in FIELDS if name.startswith(word)]
+
+
+def codes_or_operators(incomplete: str) -> Offer:
+    """Codes of rules; behind their first letter names of operators, too."""
+    from irtool.operators.table import entries
+
+    operators = [(name, "operator") for name in entries() if _begins(name, incomplete)]
+    return codes(incomplete) + (operators if incomplete else [])
+
+
 def query_words(incomplete: str) -> list[str]:
     """The word that a query ends in: a field; behind ``op ==`` and a quotation mark an operator."""
     from irtool.operators.table import entries
@@ -74,15 +91,21 @@ def groups(incomplete: str) -> Offer:
 
 
 def nodes(incomplete: str) -> Offer:
-    """Nodes of the dumps that stand before it in the line: ``%12``; else words of a query."""
-    if incomplete and not incomplete.startswith("%"):
-        return [(text, "") for text in query_words(incomplete)]
+    """Nodes of the dumps that stand before it in the line: ``%12``, behind a letter its name."""
     found: Offer = []
     for dump in _dumps():
         for node in dump.nodes():
-            if len(found) < MOST and node.id.startswith(incomplete or "%"):
-                found.append((node.id, node.op))
+            name = node.id if incomplete.startswith("%") or not incomplete else node.name or ""
+            if len(found) < MOST and name.startswith(incomplete or "%"):
+                found.append((name, node.op))
     return found
+
+
+def nodes_or_query(incomplete: str) -> Offer:
+    """Nodes as ``%12``, or words of a query."""
+    if incomplete and not incomplete.startswith("%"):
+        return [(text, "") for text in query_words(incomplete)]
+    return nodes(incomplete)
 
 
 def _dumps() -> Iterator[Dump]:

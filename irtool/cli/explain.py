@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Annotated
 
-from irtool.cli import options
+from irtool.cli import complete, options
 from irtool.cli.answering import DocumentForm, write_answer
 from irtool.cli.failing import FailLevel, FailOn
 from irtool.cli.lint_settings import known_rules
@@ -34,6 +34,7 @@ def command(
             metavar="CODE|PATH",
             help="Codes, prefixes, names of rules; or logs, analyze_fail.ir, run folders, -.",
             show_default=False,
+            complete=complete.codes,
         ),
     ],
     format: options.DocumentFormat = DocumentForm.table,

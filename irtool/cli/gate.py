@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
-from irtool.cli import options
+from irtool.cli import complete, options
 from irtool.cli.answering import FindingsForm, write_findings
 from irtool.cli.configuration import read_configuration
 from irtool.cli.gate_budget import judge, limits_of, write_trend
@@ -40,10 +40,14 @@ def command(
     ] = None,
     format: options.FindingsFormat = FindingsForm.text,
     select: Annotated[
-        list[str] | None, Option(metavar="CODE[,CODE]", help="Only these regressions.")
+        list[str] | None,
+        Option(
+            metavar="CODE[,CODE]", help="Only these regressions.", complete=complete.codes
+        ),
     ] = None,
     ignore: Annotated[
-        list[str] | None, Option(metavar="CODE[,CODE]", help="Not these regressions.")
+        list[str] | None,
+        Option(metavar="CODE[,CODE]", help="Not these regressions.", complete=complete.codes),
     ] = None,
     threshold: Annotated[
         list[str] | None,

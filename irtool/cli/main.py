@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, cast
 
 import click
-from click.shell_completion import get_completion_class, shell_complete
+from click.shell_completion import CompletionItem, get_completion_class, shell_complete
 
 from irtool.cli.commands import COMMANDS
 from irtool.cli.opening import command_made_of
@@ -62,6 +62,12 @@ class LazyGroup(click.Group):
         from irtool.cli.help import write_examples
 
         write_examples(ctx, formatter)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands; where none begins so, files: a run alone is enough."""
+        from irtool.cli.parameters import files
+
+        return super().shell_complete(ctx, incomplete) or files(incomplete)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take the options; nobody who asks nothing is left with a list of all commands."""

@@ -19,6 +19,10 @@ from click.shell_completion import CompletionItem
 
 Complete = Callable[[str], Sequence["str | tuple[str, str]"]]
 """What a shell offers for the beginning of a word: texts, or texts and what they mean."""
+_FILES = frozenset(
+    ("BEGIN", "FILE", "FOLDER", "LEFT RIGHT", "NEW", "OLD", "PATH", "RUN", "SAVED.json", "VALIDATE")
+)
+"""What stands in a help for the path of a file or folder."""
 
 
 class _Declared:
@@ -225,12 +229,20 @@ def _type(kind: Any, declared: Option | None) -> Any:
 
 
 def _completer(declared: _Declared) -> Any:
-    if declared.complete is None:
-        return None
     offered = declared.complete
+    has_files = not _FILES.isdisjoint((declared.metavar or "").split("|"))
+    if offered is None and not has_files:
+        return None
 
     def items(ctx: click.Context, param: click.Parameter, word: str) -> list[CompletionItem]:
-        pairs = [(each, "") if isinstance(each, str) else each for each in offered(word)]
-        return [CompletionItem(text, help=meaning or None) for text, meaning in pairs]
+        given = offered(word) if offered is not None else ()
+        pairs = [(each, "") if isinstance(each, str) else each for each in given]
+        names = [CompletionItem(text, help=meaning or None) for text, meaning in pairs]
+        return [*files(word), *names] if has_files else names
 
     return items
+
+
+def files(word: str) -> list[CompletionItem]:
+    """Let the shell offer its files; bash does where no name is offered behind them."""
+    return [CompletionItem(word, type="file")]

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import partial
 from typing import Annotated, Any, cast
 
-from irtool.cli import options
+from irtool.cli import complete, options
 from irtool.cli.answering import AnswerForm
 from irtool.cli.inputs import input_size, inputs_for, pass_name, read_input
 from irtool.cli.output import Output
@@ -42,13 +42,18 @@ def command(
     where: options.Where = None,
     group_by: Annotated[
         str | None,
-        Option(metavar="FIELD[,FIELD]", help="Count nodes and bytes by fields: op,phase."),
+        Option(
+            metavar="FIELD[,FIELD]",
+            help="Count nodes and bytes by fields: op,phase.",
+            complete=complete.fields,
+        ),
     ] = None,
     history: Annotated[
         str | None,
         Option(
             metavar="NODE",
             help="What each pass made of a node: %12, a name, or a query.",
+            complete=complete.nodes_or_query,
         ),
     ] = None,
     reduce: Annotated[
@@ -56,11 +61,16 @@ def command(
         Option(
             metavar="NODE",
             help="The smallest part around a node that still reads and shows its findings.",
+            complete=complete.nodes,
         ),
     ] = None,
     keep: Annotated[
         str | None,
-        Option(metavar="CODE[,CODE]", help="With --reduce: findings that have to stay."),
+        Option(
+            metavar="CODE[,CODE]",
+            help="With --reduce: findings that have to stay.",
+            complete=complete.codes,
+        ),
     ] = None,
     redact: Annotated[
         bool,

@@ -36,7 +36,7 @@ def command(
             metavar="CODE|OPERATOR",
             help="Only these: codes, prefixes (COM), names of rules; or operators.",
             show_default=False,
-            complete=complete.codes,
+            complete=complete.codes_or_operators,
         ),
     ] = None,
     operators: Annotated[bool, Option("--operators", help="Sharding rules of operators.")] = False,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated
 
-from irtool.cli import options
+from irtool.cli import complete, options
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
 from irtool.cli.output import Output
@@ -71,14 +71,24 @@ def _viz(
         Option(metavar="SCOPE", help="Open this scope in any case; may be given again."),
     ] = None,
     around: Annotated[
-        str | None, Option(metavar="NODE", help="Only what is near a node: %12 or a name.")
+        str | None,
+        Option(
+            metavar="NODE",
+            help="Only what is near a node: %12 or a name.",
+            complete=complete.nodes,
+        ),
     ] = None,
     radius: Annotated[
         int, Option(least=0, metavar="N", help="How many steps away, with --around.")
     ] = 2,
     path_between: Annotated[
         tuple[str, str] | None,
-        Option("--path", metavar="A B", help="Only what is on a way from A to B."),
+        Option(
+            "--path",
+            metavar="A B",
+            help="Only what is on a way from A to B.",
+            complete=complete.nodes,
+        ),
     ] = None,
     where: options.Where = None,
     whole: Annotated[

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import cache
 
 from irtool.cli.report import Failure, note
-from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
-from irtool.ir.statement import operator_name
-from irtool.operators.table import UNKNOWN, entries, operator_of
+from irtool.operators.near import near_note
 from irtool.syntax.query import Predicate, QueryError, operators_named, query
-
-_NO_PRIMITIVES = frozenset(("call", "Return"))
 
 
 def read_query(option: str, text: str) -> Predicate:
@@ -35,24 +30,9 @@ def read_query(option: str, text: str) -> Predicate:
 
 @cache  # a command may read a query more than once
 def _note_near(option: str, name: str) -> None:
-    near = near_operators(name)
-    if near:
-        note(f"{option}: irtool knows no operator {name}; did you mean {' or '.join(near)}?")
-
-
-def near_operators(name: str) -> list[str]:
-    """Known operators that are written like one that is not known; none where it is known."""
-    fixed = (*COMMUNICATION, *PLUMBING, *VIRTUAL, *_NO_PRIMITIVES)
-    if name in fixed or operator_of(name) is not UNKNOWN or not name:
-        return []
-    if operator_name(name) != name:
-        return [operator_name(name)]
-    known = dict.fromkeys((*fixed, *entries()))
-    small = {each.lower(): each for each in known}
-    if name.lower() in small:
-        return [small[name.lower()]]
-    close = get_close_matches(name.lower(), small, n=3, cutoff=0.8)
-    return [small[each] for each in close]
+    text = near_note(name)
+    if text:
+        note(f"{option}: {text}")
 
 
 def of_query(option: str, error: QueryError) -> Failure:

@@ -23,7 +23,7 @@ from irtool.editor.features.lenses import PLACES, WHY, lenses, places, why
 from irtool.editor.features.outline import outline
 from irtool.editor.features.partners import earlier, later
 from irtool.editor.features.references import highlights, references
-from irtool.editor.features.search import query_error, search
+from irtool.editor.features.search import query_error, query_note, search
 from irtool.editor.features.tokens import LEGEND, tokens
 from irtool.editor.project import Project
 from irtool.editor.protocol import Protocol
@@ -283,7 +283,8 @@ def _commands(server: Server) -> None:
     @server.command(SEARCH)
     async def _(uri: str, query: str) -> dict[str, object]:
         found = await server.store.ask(uri, lambda d: search(d, query)) or []
-        return {"found": found, "why_no_query": query_error(query)}
+        note = "" if found else query_note(query)
+        return {"found": found, "why_no_query": query_error(query), "note": note}
 
 
 def _files(server: Server) -> None:

@@ -41,10 +41,42 @@ def offered(line: str) -> list[str]:
         ("irtool cost --machine gpu", "gpu_h100"),
         (f"irtool comm groups {VALIDATE} --group 4-6", "4-6301172352641561019"),
         (f"irtool check {VALIDATE} --why %5", "%52"),
+        (f"irtool viz {VALIDATE} --around %5", "%52"),
+        (f"irtool viz {VALIDATE} --path %5 %7", "%73"),
+        (f"irtool viz {VALIDATE} --around equiv_33", "equiv_33_CNode_445"),
+        (f"irtool parse {VALIDATE} --history %5", "%52"),
+        (f"irtool parse {VALIDATE} --reduce %5", "%52"),
+        (f"irtool parse {VALIDATE} --group-by op,pha", "op,phase"),
+        ("irtool parse --keep STR00", "STR001"),
+        ("irtool gate --select GAT00", "GAT001"),
+        ("irtool explain STR00", "STR001"),
+        ("irtool rules MatM", "MatMul"),
     ],
 )
 def test_a_shell_is_offered_what_there_is(line: str, expected: str) -> None:
     assert expected in offered(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "irtool samp",
+        "irtool parse samp",
+        "irtool diff samples samp",
+        "irtool explain samp",
+        "irtool cost --machine ./ours",
+        f"irtool parse {VALIDATE} -o samp",
+    ],
+)
+def test_where_a_path_may_stand_the_shell_offers_its_files(line: str) -> None:
+    assert offered(line)[:2] == [f"file,{line.split()[-1]}", ""]
+
+
+@pytest.mark.parametrize(
+    "line", ["irtool doc", "irtool lint --select STR00", "irtool viz --radius "]
+)
+def test_elsewhere_it_does_not(line: str) -> None:
+    assert not [each for each in offered(line) if each.startswith("file,")]
 
 
 @pytest.mark.parametrize(

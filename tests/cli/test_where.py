@@ -6,7 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from irtool.cli.main import app
-from irtool.cli.where import _note_near, near_operators
+from irtool.cli.where import _note_near
+from irtool.operators.near import near_operators
 from irtool.syntax.query import operators_named
 
 DUMP = "samples/mlp_semi_auto/20_validate_0080.ir"

@@ -24,6 +24,8 @@ def test_a_node_says_what_it_is_before_any_analysis_is_done() -> None:
     assert "- strategy: ((2, 4), (1, 2))" in text
     assert "- FLOPs: 33.6 MFLOP" in text  # 2 * 64 * 512 * 512
     assert "- rule: " in text
+    assert "- instance name: " in text
+    assert "::" not in text
     assert "- used by: %10 BiasAdd (line 83)" in text
     assert "verdict" not in text
 

@@ -159,13 +159,17 @@ async def test_commands_search_and_tell_why(client: LanguageClient) -> None:
     found = await client.workspace_execute_command_async(
         types.ExecuteCommandParams("irtool.search", arguments=[uri, 'op == "AllReduce"'])
     )
-    assert found["why_no_query"] == ""
+    assert (found["why_no_query"], found["note"]) == ("", "")
     lines = [symbol["location"]["range"]["start"]["line"] for symbol in found["found"]]
     assert lines
     wrong = await client.workspace_execute_command_async(
         types.ExecuteCommandParams("irtool.search", arguments=[uri, "op =="])
     )
     assert "column" in wrong["why_no_query"]
+    unknown = await client.workspace_execute_command_async(
+        types.ExecuteCommandParams("irtool.search", arguments=[uri, 'op == "MatMull"'])
+    )
+    assert unknown["note"].startswith("irtool knows no operator MatMull; did you mean MatMul or ")
     why = types.ExecuteCommandParams("irtool.why", arguments=[uri, lines[0]])
     for _ in range(200):
         text = await client.workspace_execute_command_async(why)

@@ -83,6 +83,7 @@ async function executeCommand(
 interface Found {
   found: SymbolInformation[];
   why_no_query: string;
+  note: string;
 }
 
 // A box that searches as one types, and moves to the chosen statement.
@@ -107,7 +108,8 @@ async function searchDump(): Promise<void> {
       return;
     }
     box.busy = false;
-    box.title = `${answer.found.length} found`;
+    const why = answer.found.length > 0 || query === "" ? "" : answer.why_no_query || answer.note;
+    box.title = `${answer.found.length} found${why && `: ${why}`}`;
     box.items = answer.found.map((each) => ({
       label: each.name,
       description: `line ${each.location.range.start.line + 1}`,

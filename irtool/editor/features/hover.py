@@ -153,7 +153,8 @@ def _graph_text(document: Document, graph: Graph) -> str:
 
 
 def _list(facts: Iterable[Fact]) -> str:
-    return "\n".join(f"- {_plain(label)}: {_plain(value)}" for label, value in facts if value)
+    shown = ((label.removesuffix(":"), value) for label, value in facts if value)
+    return "\n".join(f"- {_plain(label)}: {_plain(value)}" for label, value in shown)
 
 
 def _plain(text: str) -> str:

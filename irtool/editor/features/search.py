@@ -8,8 +8,9 @@ from lsprotocol.types import Location, SymbolInformation, SymbolKind
 
 from irtool.editor.document import Document
 from irtool.ir.graph import Node
+from irtool.operators.near import near_note
 from irtool.report.text import escape
-from irtool.syntax.query import QueryError, query
+from irtool.syntax.query import QueryError, operators_named, query
 
 MOST_FOUND = 1000
 """Of one document."""
@@ -44,6 +45,14 @@ def query_error(text: str) -> str:
         hint = f"; {error.hint}" if error.hint else ""
         return f"{error.message} (column {error.column}){hint}"
     return ""
+
+
+def query_note(text: str) -> str:
+    """Which operators in a query nobody knows, and those written like them; "" where none."""
+    try:
+        return "; ".join(filter(None, map(near_note, operators_named(text))))
+    except QueryError:
+        return ""
 
 
 def _chosen(text: str) -> Callable[[Node], bool]:
