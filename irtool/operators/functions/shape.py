@@ -354,7 +354,7 @@ def _tiled_layout(case: Case, layout: TensorLayout, multiples: tuple[int, ...]) 
         message = f"{len(multiples)} multiples for a layout of {len(layout.tensor_map)} dimensions"
         case.refuse("layout", message, "tile_info.cc:InferOutputTensorInfo")
     for axis, times in enumerate(multiples):
-        if times != 1 and case.is_split(0, axis):
+        if times != 1 and layout.splits[axis] != 1:
             case.refuse("axis-split", f"dimension {axis} is repeated, so it can not be split")
     others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
     source = layout.tensor_map
