@@ -283,6 +283,18 @@ def test_light_and_dark(opened: Opened, gpt: str) -> None:
     assert seen == {"rgb(255, 255, 255)", "rgb(20, 23, 28)"}
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_page_prints_dark_on_white_whatever_the_screen_shows(opened: Opened, theme: str) -> None:
+    browser = opened(render_page(Report("t", Answer("a"), [])))
+    browser.execute_script("document.documentElement.dataset.theme = arguments[0]", theme)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    shown = "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]"
+    assert browser.execute_script(shown) == ["rgb(26, 31, 41)", "rgb(255, 255, 255)"]
+    hidden = "return getComputedStyle(document.querySelector('#theme')).display"
+    assert browser.execute_script(hidden) == "none"
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_a_dump_of_several_graphs_is_joined_at_its_calls(opened: Opened, samples: Path) -> None:
     dump = irtool.load(samples / "control_flow" / "01_type_inference_0001.ir")
     browser = opened(render_page(graph_page(dump)))
