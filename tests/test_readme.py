@@ -27,7 +27,7 @@ SYMPTOMS = {
 FINDS = {
     "strategy rejected", "compile failure", "wrong loss", "wrong on another device", "what changed",
     "better strategy", "something is wrong with a run, or nobody knows yet", "hang",
-    "missing recompute", "slow compile", "regressions in CI",
+    "missing recompute", "slow compile", "findings in CI", "regressions in CI",
 }  # fmt: skip
 """Symptoms whose command has something to tell: exit status 1."""
 

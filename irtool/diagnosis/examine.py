@@ -57,7 +57,7 @@ class _Told:
     found: list[Diagnosis] = field(default_factory=list[Diagnosis])
     not_judged: list[NotJudged] = field(default_factory=list[NotJudged])
     figures: Figures | None = None
-    peak: int | None = None
+    peak: tuple[int, int] | None = None
 
 
 def examine(
@@ -85,7 +85,9 @@ def examine(
             progress(", ".join(task.name for task in parts[number - 1]), number, len(parts))
     found = [item for part in told for item in part.found]
     made = next((part.figures for part in told if part.figures is not None), Figures())
-    made = replace(made, peak=next((part.peak for part in told if part.peak is not None), None))
+    peaks = [part.peak for part in told if part.peak is not None]
+    if peaks:
+        made = replace(made, peak=peaks[0][0], communicators=peaks[0][1])
     return Examination(
         subject.path,
         ranked(_folded(_uncovered(found))),

@@ -28,6 +28,7 @@ class Figures:
         step: all of them.
         communication: part of the step that is communication.
         peak: bytes that a device holds at most; the rank that holds most.
+        communicators: bytes of these that are buffers of its communicators.
         target: the machine that seconds are of.
     """
 
@@ -41,6 +42,7 @@ class Figures:
     step: float | None = None
     communication: float | None = None
     peak: int | None = None
+    communicators: int = 0
     target: str = ""
 
 
@@ -75,10 +77,13 @@ def figures_of_begin(subject: Subject) -> Figures:
     )
 
 
-def peak(subject: Subject) -> int | None:
-    """Bytes of the rank that holds most."""
+def peak(subject: Subject) -> tuple[int, int] | None:
+    """Bytes of the rank that holds most, and those of them that its communicators take."""
     found = _try(lambda: subject.memories)
-    return found[0].memory.device_bytes.low if found else None
+    if not found:
+        return None
+    memory = found[0].memory
+    return memory.device_bytes.low, memory.communicators.bytes.low
 
 
 _LOCAL = frozenset(("compute", "optimizer"))

@@ -100,7 +100,9 @@ def _figures(found: Examination) -> Iterator[tuple[str, Cell]]:
     if figures.communication is not None:
         yield "communication", f"{share_text(figures.communication)} of the step"
     if figures.peak is not None:
-        yield "memory", f"{bytes_text(figures.peak)} at the peak"
+        buffers = figures.communicators
+        part = f", of it {bytes_text(buffers)} buffers of communicators" if buffers else ""
+        yield "memory", f"{bytes_text(figures.peak)} at the peak{part}"
 
 
 def _finding(item: Diagnosis, *, with_command: bool) -> Iterator[tuple[str, Cell]]:
