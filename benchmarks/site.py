@@ -11,6 +11,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -153,7 +154,11 @@ def api_page() -> Iterator[str]:
 def _member(name: str, value: Any) -> Iterator[str]:
     yield f"## irtool.{name}\n"
     try:
-        signature = f"{name}{inspect.signature(value)}"
+        # Annotations are texts, which a reader needs no quotation marks around.
+        bare = re.sub(
+            r"""(: |-> )(['"])(.*?)\2(?=[,)=]| =|$)""", r"\1\3", str(inspect.signature(value))
+        )
+        signature = f"{name}{bare}"
     except (TypeError, ValueError):
         signature = name
     yield f"```python\n{signature}\n```\n"
@@ -162,6 +167,26 @@ def _member(name: str, value: Any) -> Iterator[str]:
         item = re.fullmatch(r" {4}(\w+): (.*)", text)
         if re.fullmatch(r"(Args|Returns|Raises|Attributes|Yields):", text):
             yield f"\n**{text[:-1]}**\n"
+        elif text == "Example:":  # the last section
+            yield "\n```python"
         else:
             yield f"- `{item[1]}`: {_cell(item[2])}" if item else text.strip()
-    yield ""
+    yield "```\n" if "\nExample:\n" in (inspect.getdoc(value) or "") else ""
+    if inspect.isclass(value):
+        yield from _class_members(value)
+
+
+def _class_members(kind: type) -> Iterator[str]:
+    """Properties and methods of a class, those of our own bases too, with their first lines."""
+    bases = [base for base in kind.__mro__ if base.__module__.startswith("irtool.")]
+    members = {name: value for base in reversed(bases) for name, value in vars(base).items()}
+    told: list[str] = []
+    for name, value in sorted(members.items()):
+        is_property = isinstance(value, (property, cached_property))
+        text = inspect.getdoc(value)
+        if name.startswith("_") or not text or not (is_property or inspect.isfunction(value)):
+            continue
+        first = _cell(re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text.split("\n\n")[0]))
+        told.append(f"- `{name}{'' if is_property else '()'}`: {first}")
+    if told:
+        yield "**Properties and methods**\n\n" + "\n".join(told) + "\n"

@@ -189,6 +189,13 @@ def check(
 
     Raises:
         CannotAnswer: there is no such dump, or nobody says for how many devices it was compiled.
+
+    Example:
+        >>> answer = irtool.check("samples/mlp_rejected")
+        >>> answer.result.accepted
+        False
+        >>> answer.result.findings[0].code
+        'axis-mismatch'
     """
     from irtool.cli.check import CheckQuestion, check_answered
 
@@ -221,6 +228,11 @@ def cost(
 
     Raises:
         CannotAnswer: there is no dump with strategies, or nothing in it can be priced.
+
+    Example:
+        >>> answer = irtool.cost("samples/mlp_semi_auto")
+        >>> answer.result.shares["gradients"] < answer.result.seconds
+        True
     """
     from irtool.cli.cost import CostQuestion, cost_answered
 
@@ -260,6 +272,13 @@ def plan(
 
     Raises:
         CannotAnswer: there is no plan, or no dump with operators to plan.
+
+    Example:
+        >>> answer = irtool.plan("samples/mlp_recursive_search", devices=8)
+        >>> answer.result.after.seconds < answer.result.before.seconds
+        True
+        >>> answer.written("strategy")[:1]
+        '{'
     """
     from irtool.cli.plan import PlanQuestion, plan_answered, planned
     from irtool.cli.plan_options import Algorithm, PlanOptions
@@ -306,6 +325,10 @@ def memory(
 
     Raises:
         CannotAnswer: nothing can be read.
+
+    Example:
+        >>> irtool.memory("samples/gpt/20_validate_0080.ir").result.peak_bytes // 2**20  # MiB
+        1
     """
     from irtool.cli.memory import MemoryQuestion, memory_answered
 
@@ -330,8 +353,15 @@ def pipeline(
         machine: a built-in machine's name, or a file; None: the usual one of the target.
         graph: of a run, the number of the compilation.
 
+    Returns:
+        With stages, schedule, idle time of each stage, and the best cut.
+
     Raises:
         CannotAnswer: nothing can be read, or nobody says how many stages there are.
+
+    Example:
+        >>> irtool.pipeline("samples/pipeline_4_stages").result.micro_batches
+        4
     """
     from irtool.cli.pipeline import PipelineQuestion, pipeline_answered
 
@@ -360,8 +390,17 @@ def comm_groups(
         rank: only this one; of a single dump, whose it is.
         graph: of a run, the number of the compilation.
 
+    Returns:
+        With every collective and its group; ``rows("collectives")`` are those in its dumps.
+
     Raises:
         CannotAnswer: nothing can be read, or nobody can say whose dumps these are.
+
+    Example:
+        >>> answer = irtool.comm_groups("samples/gpt/20_validate_0080.ir")
+        >>> row = answer.rows("collectives")[0]
+        >>> row["op"], row["axis"], row["bytes"]
+        ('AllReduce', 'tensor', 32768)
     """
     from irtool.cli.comm.groups import GroupsQuestion, groups_answered
 
@@ -379,8 +418,16 @@ def hang(
         context: keys of ``set_auto_parallel_context``.
         graph: of a run, the number of the compilation.
 
+    Returns:
+        With what is blocked first (None where nothing hangs), the ranks that differ, and all
+        that wait.
+
     Raises:
         CannotAnswer: nothing can be read, or the dumps don't hold all communications.
+
+    Example:
+        >>> irtool.hang("samples/hang_one_strategy").result.blocked.index
+        1
     """
     from irtool.cli.comm.hang import hang_answered
 
@@ -428,6 +475,12 @@ def diff(
 
     Raises:
         CannotAnswer: a side can't be read, or the sides have nothing in common.
+
+    Example:
+        >>> old = "samples/mlp_rejected/step_parallel_begin_0018.ir"
+        >>> new = "samples/mlp_semi_auto/step_parallel_begin_0018.ir"
+        >>> len(irtool.diff(old, new).result.edits)
+        1
     """
     from irtool.cli.diff.checkpoints import checkpoints_answered, is_for_checkpoints
     from irtool.cli.diff.graphs import dumps_answered
@@ -473,8 +526,15 @@ def lint(
         rank: of runs, whose dumps.
         graph: of runs, the number of the compilation.
 
+    Returns:
+        With findings, in the order of files and lines, and what was suppressed or not judged.
+
     Raises:
         CannotAnswer: no dump can be read, or there is no such rule.
+
+    Example:
+        >>> [each.code for each in irtool.lint("samples/mlp_rejected").result.items]
+        ['STR001']
     """
     from irtool.cli.lint import LintQuestion, lint_answered
     from irtool.cli.lint_settings import settings_for
@@ -515,8 +575,16 @@ def doctor(
         graph: the number of the run's compilation.
         jobs: processes at a time.
 
+    Returns:
+        With diagnoses, the gravest first, and what was not judged, and why.
+
     Raises:
         CannotAnswer: nothing of a run is there.
+
+    Example:
+        >>> first = irtool.doctor("samples/mlp_rejected").result.findings[0]
+        >>> first.edit.line, first.edit.new
+        (33, '((2, 4), (1, 4))')
     """
     from irtool.cli.doctor import DoctorQuestion, doctor_answered, run_at, tasks_named
     from irtool.cli.machines import named_machine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -191,6 +192,30 @@ def test_settings_of_the_folder_are_not_read(
     (tmp_path / "irtool.toml").write_text("[context]\ndevice_num = 16\n")
     dump = irtool.loads((samples / "gpt" / "20_validate_0080.ir").read_text())
     assert irtool.comm_groups(dump).result.devices == 8
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "check",
+        "comm_groups",
+        "cost",
+        "diff",
+        "doctor",
+        "hang",
+        "lint",
+        "memory",
+        "pipeline",
+        "plan",
+    ],
+)
+def test_the_example_of_a_function_is_true(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[1])
+    function = getattr(irtool, name)
+    (test,) = doctest.DocTestFinder(recurse=False).find(function, name, globs={"irtool": irtool})
+    said: list[str] = []
+    assert len(test.examples) > 0
+    assert doctest.DocTestRunner().run(test, out=said.append).failed == 0, "".join(said)
 
 
 def test_the_door_shows_what_it_has() -> None:

@@ -178,7 +178,11 @@ def test_the_site_is_made_of_the_program() -> None:
     assert all(f"## irtool {name}\n" in commands for name in COMMANDS)
     assert "`--open`" in commands
     assert "| MatMul |" in made["reference/operators.md"]
-    assert "## irtool.check\n" in made["reference/api.md"]
+    library = made["reference/api.md"]
+    assert "\ncheck(source: Source, context: Context = None" in library
+    assert '```python\n>>> answer = irtool.check("samples/mlp_rejected")\n' in library
+    assert "- `users`: " in library
+    assert "- `to_dict()`: " in library
     assert "json-check.md" in made["reference/json.md"]
 
 
