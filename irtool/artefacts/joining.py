@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from irtool.artefacts.names import split_number
+from irtool.artefacts.profile import LaunchedAs
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 
@@ -46,6 +47,51 @@ class Joined:
     def reasons(self) -> dict[str, int]:
         """How many names have no node, by reason."""
         return dict(Counter(self.missing.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedShapes:
+    """Shapes of what was launched, held to those of the nodes of its name.
+
+    Attributes:
+        count: operators with their shapes that a node of their name could have.
+        others: those that none has: the profile is of other sizes than the dump.
+    """
+
+    count: int
+    others: tuple[LaunchedAs, ...] = ()
+
+
+def join_shapes(launched: Iterable[LaunchedAs], dump: Dump) -> JoinedShapes:
+    """Whether what was launched had the shapes that the dump says.
+
+    Args:
+        launched: names without scopes, as a CPU's profiler writes them, and shapes.
+        dump: of what ran. Names that it lacks, and nodes of unknown sizes, say nothing.
+    """
+    known: dict[str, set[tuple[tuple[int, ...], ...]] | None] = {}
+    for name, nodes in nodes_by_name(dump).items():
+        for node in nodes:
+            shapes = _tensor_shapes(node)
+            short = name.rpartition("/")[2]
+            if shapes is None:
+                known[short] = None
+            elif (own := known.setdefault(short, set())) is not None:
+                own.add(shapes)
+    held = [each for each in launched if known.get(each[0]) is not None]
+    others = sorted(each for each in held if each[1] not in (known[each[0]] or ()))
+    return JoinedShapes(len(held), tuple(others))
+
+
+def _tensor_shapes(node: Node) -> tuple[tuple[int, ...], ...] | None:
+    """Shapes of the tensors that a node is given; None where one is not known."""
+    found: list[tuple[int, ...]] = []
+    for each in node.input_types:
+        for _, shape in each.tensors if each is not None else ():
+            if min(shape, default=0) < 0:
+                return None
+            found.append(tuple(shape))
+    return tuple(found)
 
 
 def nodes_by_name(dump: Dump) -> dict[str, list[Node]]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import TypeAlias
 
-from irtool.artefacts.cpu_profile import node_launches
+from irtool.artefacts.cpu_profile import launched_shapes, node_launches
 from irtool.artefacts.damage import Damage
+from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.kernels import kernel_rows
 
 
@@ -56,6 +59,10 @@ class StepTotals:
         return max(0.0, self.wall - self.computing - self.exposed)
 
 
+LaunchedAs: TypeAlias = tuple[str, tuple[tuple[int, ...], ...]]
+"""``MatMul-op0``, and the shapes of the tensors that it was given."""
+
+
 @dataclass(frozen=True, eq=False)
 class UsualStep:
     """The runs of a step that took as long as most: what a picture shows.
@@ -86,6 +93,8 @@ class Profile:
         by_step: microseconds of each step, by the full name of a node; of ``uneven`` ones of
             those steps in which it ran.
         usual: the runs of one step; None where no file says when what ran.
+        launched: operators without their scope, and the shapes of the tensors that they were given:
+            each once; empty where no file says it.
     """
 
     path: str
@@ -96,6 +105,7 @@ class Profile:
     uneven: tuple[str, ...]
     by_step: Mapping[str, Sequence[float]] = field(default_factory=dict[str, "Sequence[float]"])
     usual: UsualStep | None = None
+    launched: frozenset[LaunchedAs] = frozenset()
 
 
 def cpu_profile(path: str, damage: Damage) -> Profile:
@@ -123,7 +133,26 @@ def cpu_profile(path: str, damage: Damage) -> Profile:
     return Profile(
         path, totals, usual_seconds(by_name), frozenset(), (0, 0.0), tuple(uneven), by_name,
         None if (place := usual_place(totals)) is None else usual_step(totals[place], runs[place]),
+        _launched_beside(path, damage),
     )  # fmt: skip
+
+
+def _launched_beside(path: str, damage: Damage) -> frozenset[LaunchedAs]:
+    """What ``cpu_framework_<n>.txt`` beside a CPU's timestamps says of shapes."""
+    name = os.path.basename(path).replace("cpu_op_execute_timestamp", "cpu_framework")
+    file = os.path.join(os.path.dirname(path), name)
+    if file == path or not os.path.isfile(file):
+        return frozenset()
+    own = Damage(file)
+    try:
+        found = frozenset(
+            (row.name, tuple(shape for shape in row.inputs if shape is not None))
+            for row in launched_shapes(file, own)
+        )
+    except ArtefactError as error:
+        damage.add(1, f"{name} beside it: {error.message}")
+        return frozenset()
+    return found if not own.count else frozenset()
 
 
 def kernel_profile(path: str, damage: Damage) -> Profile:

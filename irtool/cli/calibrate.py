@@ -191,6 +191,10 @@ def _step(path: str, base: Machine, *, is_needed: bool) -> MeasuredStep | None:
     if not step.joined.nodes:
         message = f"names no node of {dump.path}: is it of this network?"
         raise Failure(message, profile.path, code=CODE)
+    if step.shapes.others:
+        message = f"{step.shapes.others[0][0]} ran with other shapes than {dump.path} has"
+        hint = "give the profile and the dumps of one run"
+        raise Failure(message, profile.path, hint=hint, code=CODE)
     return step
 
 

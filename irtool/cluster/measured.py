@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from irtool.artefacts.joining import Joined, join_names
+from irtool.artefacts.joining import Joined, JoinedShapes, join_names, join_shapes
 from irtool.artefacts.profile import Profile
 from irtool.cluster.axes import Axis, axes
 from irtool.cluster.flops_seconds import operator_seconds
@@ -54,9 +54,9 @@ class SlowOperator:
 class MeasuredStep:
     """A profile joined with a dump.
 
-    ``dump``: what it was joined with.  ``scale``: measured seconds for one modelled second, over
-    all operators; single operators are compared with the model times this, as only its ratios mean
-    something.
+    ``dump``: what it was joined with; ``shapes``: likewise, where shapes were recorded and all
+    names have a node.  ``scale``: measured seconds for one modelled second, over all operators;
+    single operators are compared with the model times this, as only its ratios mean something.
     """
 
     profile: Profile
@@ -64,6 +64,7 @@ class MeasuredStep:
     operators: tuple[MeasuredOperator, ...]
     machine: Machine
     dump: Dump
+    shapes: JoinedShapes
 
     @property
     def slowest(self) -> int | None:
@@ -151,7 +152,9 @@ def measured_step(profile: Profile, dump: Dump, machine: Machine) -> MeasuredSte
     joined = join_names(profile.seconds, dump)
     where = phases(dump)
     operators = tuple(_operators(profile.seconds, joined.nodes, where, machine))
-    return MeasuredStep(profile, joined, operators, machine, dump)
+    # What the backend expanded has names without a scope in common with other nodes.
+    shapes = join_shapes(() if joined.missing else profile.launched, dump)
+    return MeasuredStep(profile, joined, operators, machine, dump, shapes)
 
 
 def _operators(

@@ -11,7 +11,7 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.measured import MeasuredOperator, MeasuredStep, SlowOperator
 from irtool.cluster.memory import Memory
 from irtool.cluster.modelled import ModelledStep
-from irtool.ir.units import plural, ratio, seconds_text, share_text
+from irtool.ir.units import plural, ratio, seconds_text, share_text, tuple_text
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.measured_pictures import (
     PredictedRun,
@@ -86,6 +86,10 @@ class MeasuredCost(AnswerObject, frozen=True, kw_only=True):
     steps: list[StepMeasured]
     joined: Annotated[float, doc("share of the measured names that have a node")]
     missing: Annotated[dict[str, int], doc("names without a node, by reason")]
+    shapes: Annotated[int, doc("launched operators whose shapes were recorded; 0: none was")]
+    other_shapes: Annotated[
+        list[str], doc("those of them with shapes that no node of their name has")
+    ]
     total: Annotated[float, doc("seconds of a step's operators, one after the other")]
     scale: Annotated[
         float | None, doc("measured seconds for one modelled second, over all operators")
@@ -135,6 +139,8 @@ def measured_answer(step: MeasuredStep) -> MeasuredCost:
         ],
         joined=step.joined.share,
         missing=step.joined.reasons(),
+        shapes=step.shapes.count,
+        other_shapes=[name for name, _ in step.shapes.others],
         total=step.total,
         scale=step.scale,
         operators=[_node(each) for each in step.operators],
@@ -285,6 +291,9 @@ def _facts(step: MeasuredStep) -> Iterator[tuple[str, str]]:
     joined = f"{len(step.joined.nodes):,} of {count:,} names are nodes of {step.joined.path}"
     reasons = "; ".join(f"{number} {why}" for why, number in step.joined.reasons().items())
     yield "joined", f"{joined} ({reasons})" if reasons else joined
+    if step.shapes.count:
+        same = step.shapes.count - len(step.shapes.others)
+        yield "shapes", f"{same:,} of {step.shapes.count:,} launched are those of their nodes"
     last = profile.steps[-1] if profile.steps else None
     if last is not None and last.communicating:
         exposed, hidden = last.exposed / 1e6, last.hidden / 1e6
@@ -294,6 +303,14 @@ def _facts(step: MeasuredStep) -> Iterator[tuple[str, str]]:
 
 
 def _notes(step: MeasuredStep) -> Iterator[str]:
+    if step.shapes.others:
+        name, shapes = step.shapes.others[0]
+        told = ", ".join(map(tuple_text, shapes))
+        count = plural(len(step.shapes.others), "operator")
+        yield (
+            f"{count} ran with other shapes than the dump has (first: {name} of {told}): this "
+            "profile is of other sizes, another batch perhaps"
+        )
     count, duration = step.profile.unnamed
     if count:
         what = plural(count, "kernel")

@@ -199,3 +199,56 @@ def test_a_page_lays_time_and_memory_over_the_graph_that_ran(tmp_path: Path) -> 
         "Time and memory in the graph that ran",
     ):
         assert title in text
+
+
+def of_another_batch(tmp_path: Path) -> Path:
+    """The sample's profile beside shapes of twice the batch."""
+    folder = tmp_path / "run"
+    shutil.copytree(RUN, folder)
+    file = folder / "profiler/cpu_framework_0.txt"
+    text = file.read_text(encoding="utf-8").replace("input_1:[128, 64]", "input_1:[256, 64]")
+    file.chmod(0o644)
+    file.write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_shapes_are_joined_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    measured = asked(capsys, RUN)["measured"]
+    assert (measured["shapes"], measured["other_shapes"]) == (73, [])
+    folder = of_another_batch(tmp_path)
+    assert "MatMul-op0" in asked(capsys, folder)["measured"]["other_shapes"]
+    main(["cost", str(folder)])
+    assert "this profile is of other sizes, another batch perhaps" in capsys.readouterr().out
+
+
+def test_a_profile_of_other_sizes_calibrates_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["calibrate", str(RUN)]) == 0
+    capsys.readouterr()
+    assert main(["calibrate", str(of_another_batch(tmp_path))]) == 2
+    assert "ran with other shapes than" in capsys.readouterr().err
+
+
+def test_shapes_say_nothing_where_names_are_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a backend expanded shares names without a scope with other nodes."""
+    folder = of_another_batch(tmp_path)
+    file = folder / "profiler/cpu_op_execute_timestamp_0.txt"
+    text = file.read_text(encoding="utf-8").replace("0-Block/norm", "0-Block/other")
+    file.chmod(0o644)
+    file.write_text(text, encoding="utf-8")
+    measured = asked(capsys, folder)["measured"]
+    assert measured["missing"]
+    assert measured["shapes"] == 0
+
+
+def test_without_recorded_shapes_names_alone_are_joined(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = of_another_batch(tmp_path)
+    (folder / "profiler/cpu_framework_0.txt").write_text("cut", encoding="utf-8")
+    assert asked(capsys, folder)["measured"]["shapes"] == 0
+    (folder / "profiler/cpu_framework_0.txt").unlink()
+    assert asked(capsys, folder)["measured"]["shapes"] == 0
