@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from irtool.cli.configuration import Configuration, read_configuration
 from irtool.cli.context import ContextArguments
@@ -55,6 +56,10 @@ class ExcerptRequest:
     output_file: str | None
 
 
+_Shown: TypeAlias = tuple[Shows, tuple[str, ...], str]
+"""Whether a part shows it, which codes that are, and with which options."""
+
+
 def tell_excerpt(request: ExcerptRequest) -> int:
     """Write a part of a dump, or dumps without the user's names.
 
@@ -67,7 +72,10 @@ def tell_excerpt(request: ExcerptRequest) -> int:
         return 2
     if request.reduce is not None:
         if len(files) > 1:
-            raise Failure(f"--reduce is about one dump, and these are {len(files)}")
+            raise Failure(
+                f"--reduce is about one dump, and these are {len(files)}",
+                hint=f"name one, {files[-1].path} say",
+            )
         _write_part(files[0], request, request.reduce)
         return 0
     return _write_redacted(files, request)
@@ -82,7 +90,7 @@ def _write_part(file: InputFile, request: ExcerptRequest, asked: str) -> None:
     nodes = list(dump.nodes(where=node_predicate("--reduce", asked)))
     if not nodes:
         raise Failure(f"there is no node {asked}", dump.path)
-    node, shows, told = _chosen(file, dump, nodes, asked, request.keep)
+    node, (shows, told, known) = _chosen(file, dump, nodes, asked, request.keep)
     try:
         part = reduced(dump, node, shows)
     except NotShown as error:
@@ -92,25 +100,25 @@ def _write_part(file: InputFile, request: ExcerptRequest, asked: str) -> None:
     output.write_dump(text)
     output.close()
     few, many = part.statements
-    kept = f"; it still shows {', '.join(told)}" if told else "; no rule says anything of it"
+    kept = f"; it still shows {', '.join(told)}{known}" if told else "; no rule says anything of it"
     more = "" if part.is_least else "; the time for it ran out, less may do"
     note(f"{plural(few, 'statement')} of {many:,} around {node.id} {node.op}{kept}{more}")
 
 
 def _chosen(
     file: InputFile, dump: Dump, nodes: Sequence[Node], asked: str, keep: tuple[str, ...]
-) -> tuple[Node, Shows, tuple[str, ...]]:
+) -> tuple[Node, _Shown]:
     """The node that is meant: of equal numbers in several graphs one that rules speak of.
 
     Where they speak of none, or of several, that of the largest graph.
     """
     if not asked.startswith("%") or len(nodes) == 1:
-        return (nodes[0], *_shows(file, dump, nodes[0], keep))
+        return nodes[0], _shows(file, dump, nodes[0], keep)
     ordered = by_graph_size(dump, nodes)
     codes = _speaking(file, dump, keep)
     node = next((each for each in ordered if codes(each)), ordered[0])
     note(other_graphs_text(node, len(nodes), asked, "--reduce"))
-    return (node, *_shows(file, dump, node, keep))
+    return node, _shows(file, dump, node, keep)
 
 
 def _speaking(
@@ -131,9 +139,7 @@ def _without_names(dump: Dump, text: str) -> str:
     return made.text_of(dump)
 
 
-def _shows(
-    file: InputFile, dump: Dump, node: Node, keep: tuple[str, ...]
-) -> tuple[Shows, tuple[str, ...]]:
+def _shows(file: InputFile, dump: Dump, node: Node, keep: tuple[str, ...]) -> _Shown:
     """Whether a part has the findings of the node that the whole has, and which these are."""
     rules, around, kind = _linting(file, dump, keep)
 
@@ -155,7 +161,16 @@ def _shows(
     def shows(part: Dump) -> bool:
         return not wanted or wanted <= found(part)
 
-    return shows, tuple(sorted(wanted))
+    return shows, tuple(sorted(wanted)), _known_text(around)
+
+
+def _known_text(around: Surroundings) -> str:
+    """What a part alone may not tell, as the options that say it."""
+    parallel = around.parallel
+    if parallel is None:
+        return ""
+    stages = f" --stages {parallel.stages}" if parallel.stages > 1 else ""
+    return f" (with --devices {parallel.devices}{stages})"
 
 
 def _is_about(item: Finding, node: Node) -> bool:
