@@ -66,7 +66,7 @@ def test_rounding_alone_is_silent(count: int, seed: int) -> None:
 @pytest.mark.parametrize(("count", "seed"), [case for case in SEEDS if case[0] > 12])
 def test_noise_of_other_data_is_silent(count: int, seed: int) -> None:
     found = compared(*other_data(random.Random(seed), count))
-    assert found.verdict == "noise"
+    assert (found.verdict, found.own_ways) == ("noise", found.first > 1e-3)
 
 
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)

@@ -406,6 +406,19 @@ def test_a_jump_of_one_step_is_a_warning(tmp_path: Path) -> None:
     assert "alone" in found["cause"]
 
 
+def test_runs_of_other_data_are_told_as_such_and_accused_of_nothing(tmp_path: Path) -> None:
+    for name, sign in (("good", 1), ("other", -1)):
+        (tmp_path / name).mkdir()
+        rows = [
+            f"{n},{2 + 0.05 * sign * (-1) ** (n // (1 if sign > 0 else 2)):.6f}" for n in range(40)
+        ]
+        (tmp_path / name / "loss.csv").write_text("\n".join(["step,loss", *rows]))
+    words = ("--task", "loss", "--against", tmp_path / "good")
+    (found,) = made(tmp_path / "other", *words, status=0)["findings"]
+    assert (found["severity"], found["since"]) == ("info", "step 0")
+    assert "other data or other weights" in found["cause"]
+
+
 def test_of_a_strategy_of_threes_only_what_is_wrong_is_told(samples: Path, tmp_path: Path) -> None:
     """On 24 devices groups would be refused that nobody asked for."""
     begin = "step_parallel_begin_0018.ir"

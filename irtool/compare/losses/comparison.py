@@ -122,6 +122,8 @@ class LossComparison(Shown):
         increments: correlation of the steps' changes; None for fewer than three steps.
         verdict: in one word.
         spike_step: where one jumps by more than noise for that step alone; None if nowhere.
+        own_ways: whether they differ from the first step on, each by a scatter of its own, as runs
+            of other data or weights do.
         grade: how large, by what is used in practice: below 0.5 %, below 1 %, below 2 %, above.
     """
 
@@ -147,6 +149,7 @@ class LossComparison(Shown):
     verdict: Verdict
     grade: str
     spike_step: int | None = None
+    own_ways: bool = False
 
     @property
     def is_suspicious(self) -> bool:
@@ -248,6 +251,7 @@ def compare_losses(
         told if spike is None else "spike",
         _grade(fmean(relative) if relative else 0.0),
         spike,
+        own_way and first > FIRST_STEP,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from irtool.compare.losses.comparison import NothingInCommon, compare_losses
+from irtool.compare.losses.comparison import LossComparison, NothingInCommon, compare_losses
 from irtool.compare.losses.read import read_loss
 from irtool.compare.losses.series import LossRun, NoLoss
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
@@ -34,6 +34,8 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     except NothingInCommon as error:
         raise CannotJudge(str(error)) from None
     if not found.is_suspicious:
+        if found.own_ways:
+            yield _own_ways(subject, subject.against, found, right.path)
         return
     since = found.broken[0][0] if found.broken else found.change_step
     if found.spike_step is not None and not found.broken:
@@ -59,6 +61,22 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         ("irtool", "diff", subject.against.path, subject.path, "--loss"),
         file=right.path,
         since="" if since is None else f"step {since}",
+    )
+
+
+def _own_ways(subject: Subject, against: Run, found: LossComparison, path: str) -> Diagnosis:
+    """An info that the runs are not of one kind, so that only large faults could be told."""
+    step = found.steps[0]
+    return diagnosis(
+        TASK,
+        "info",
+        f"the losses go their own ways from step {step} on, where they are {found.first:.1%} "
+        "apart: the runs were given other data or other weights (a seed, an order of batches), and "
+        "what is smaller than their scatter can't be told",
+        ("irtool", "diff", against.path, subject.path, "--loss"),
+        file=path,
+        since=f"step {step}",
+        share=min(1.0, found.first),
     )
 
 

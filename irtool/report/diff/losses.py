@@ -176,7 +176,12 @@ def answer_text(comparison: LossComparison) -> str:
         case "identical":
             return f"identical in {steps}"
         case "noise":
-            return f"no sign of a fault in {steps}: the difference is noise"
+            ways = (
+                ", of runs that go their own ways from the first one on (other data, weights, seeds)"
+                if comparison.own_ways
+                else ""
+            )
+            return f"no sign of a fault in {steps}{ways}: the difference is noise"
         case "spike":
             size = error_text(comparison.worst[0])
             return f"one jumps at step {comparison.spike_step} alone, by {size} relative"
