@@ -177,7 +177,7 @@ def answer_text(comparison: LossComparison) -> str:
             return f"identical in {steps}"
         case "noise":
             ways = (
-                ", of runs that go their own ways from the first one on (other data, weights, seeds)"
+                ", of runs that go their own ways from the first on (other data, weights or seeds)"
                 if comparison.own_ways
                 else ""
             )
