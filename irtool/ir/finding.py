@@ -44,6 +44,10 @@ class SourceLine:
         return f"{self.place}: {self.text}" if self.text else self.place
 
 
+CONSEQUENCE = "consequence, "
+"""What the message of a place begins with that tells what comes of a finding."""
+
+
 @dataclass(frozen=True, slots=True)
 class RelatedPlace:
     """Another place that a finding is about, with what it has to do with it."""

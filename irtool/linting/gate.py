@@ -20,7 +20,7 @@ from irtool.cluster.memory import Memory, memory
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.ir.collectives import Collective
 from irtool.ir.dump import Dump
-from irtool.ir.finding import SEVERITIES, Finding, RelatedPlace
+from irtool.ir.finding import CONSEQUENCE, SEVERITIES, Finding, RelatedPlace
 from irtool.ir.graph import Node
 from irtool.linting.engine import placed
 from irtool.linting.facts import CompilationFacts, DumpFacts, Surroundings
@@ -159,7 +159,7 @@ def nested(findings: Sequence[Finding], follows: Mapping[str, tuple[str, ...]]) 
 def _with(cause: Finding, consequences: Sequence[Finding]) -> Finding:
     places = tuple(
         RelatedPlace(
-            f"consequence, {each.code}: {each.message}",
+            f"{CONSEQUENCE}{each.code}: {each.message}",
             each.file,
             each.line,
             each.column,

@@ -77,6 +77,15 @@ TOLD: dict[str, list[tuple[str, str]]] = {
     ],
     "recompute_shared_encoder.validate": [("REC003", "squared-Squared and 2 more like it")],
     "recompute_lost_dense.validate": [("REC004", r"blocks\.1 is not recomputed")],
+    "half_sums_gated.validate": [
+        ("NUM001", r"ReduceSum adds 2,097,152 numbers in float16"),
+        ("NUM007", "1.01e-06 in Add is subnormal"),
+    ],
+    "half_gradients_gated.validate": [
+        ("NUM002", "AllReduce sums a gradient over 16 ranks in float16"),
+        ("NUM007", "1e-05 in Add is subnormal"),
+    ],
+    "half_softmax_encoder.validate": [("NUM004", "Softmax over an axis of 4,096 works in")],
     "tied_encoder.begin": [("STR001", "Gather slices of .*, MatMul slices of")],
     "flatten_reshape.begin": [
         ("STR008", r"strategy \(\(4, 1, 1, 1\),\) was given, \(\(8, 1, 1, 1\),\) is in effect")
@@ -100,7 +109,12 @@ RANKS: dict[str, tuple[str, str]] = {
 }
 """By run, the rule that speaks of its ranks and what it says."""
 
-OFF_BY_DEFAULT = {"half_encoder": ["NUM006"]}
+OFF_BY_DEFAULT = {
+    "half_encoder": ["NUM006"],
+    "half_sums_gated": ["NUM001"],
+    "half_gradients_gated": ["NUM002"],
+    "half_softmax_encoder": ["NUM004"],
+}
 """Rules that have to be asked for."""
 
 MACHINES = {"mesh_across_gated": "ascend_910b"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -10,7 +11,15 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from irtool.ir.finding import Finding, Findings, RelatedPlace, RuleText, Silenced, SourceLine
+from irtool.ir.finding import (
+    CONSEQUENCE,
+    Finding,
+    Findings,
+    RelatedPlace,
+    RuleText,
+    Silenced,
+    SourceLine,
+)
 from irtool.report.answer import answer_pieces
 from irtool.report.findings.answer import lint_answer
 from irtool.report.findings.formats import FORMATS, View
@@ -194,8 +203,8 @@ def test_github_annotates_the_line_of_python() -> None:
     assert report("github").splitlines() == [
         "::error file=dumps/e.ir,line=1,title=SYN006::nothing in this file%0Adump: dumps/e.ir",
         "::warning file=net.py,line=33,col=30,endColumn=57,title=COM001 collective-of-one::"
-        "AllReduce over one rank%0Adump: dumps/20_validate_0080.ir:75%0Ainstead: x = x"
-        "%0Ahint: leave it out",
+        "AllReduce over one rank%0Adump: dumps/20_validate_0080.ir:75"
+        "%0Asee: dumps/20_validate_0080.ir:70:3: its input%0Ainstead: x = x%0Ahint: leave it out",
     ]
 
 
@@ -204,6 +213,29 @@ def test_gitlab_has_what_code_quality_needs() -> None:
     assert [each["severity"] for each in found] == ["major", "critical"]
     assert found[0]["location"] == {"path": "net.py", "lines": {"begin": 33}}
     assert all({"description", "check_name", "fingerprint"} <= set(each) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(1, "GAT001: m0"), (4, "m3)"), (5, "m3; 1 more)"), (9, "m3; 5 more)")]
+)
+def test_gitlab_tells_what_comes_of_a_finding_in_its_line(count: int, told: str) -> None:
+    places = [RelatedPlace(f"{CONSEQUENCE}GAT001: m{number}", "a.ir", 3) for number in range(count)]
+    found = replace(IN_PYTHON, related=(*places, *IN_PYTHON.related))
+    (made,) = json.loads(report("gitlab", Findings((found,))))
+    assert "(what comes of it: GAT001: m0" in made["description"]
+    assert told in made["description"]
+    assert "its input" not in made["description"]
+
+
+@pytest.mark.parametrize("name", ["github", "junit"])
+def test_other_places_are_told_up_to_a_number(name: str) -> None:
+    places = tuple(RelatedPlace(f"place {number}", "a.ir", 3) for number in range(10))
+    text = report(name, Findings((replace(IN_PYTHON, related=places[:8]),)))
+    assert "a.ir:3:1: place 7" in text
+    assert "more" not in text
+    text = report(name, Findings((replace(IN_PYTHON, related=places),)))
+    assert "place 8" not in text
+    assert "… 2 more" in text
 
 
 def test_junit_has_a_suite_a_dump_and_a_failure_a_finding() -> None:

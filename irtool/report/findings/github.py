@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from irtool.ir.finding import Findings
 from irtool.ir.units import count_text
-from irtool.report.findings.places import alike, by_severity, primary, relative, rule_names
+from irtool.report.findings.places import alike, by_severity, primary, relative, rule_names, seen
 from irtool.report.text import escape
 
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
@@ -33,6 +33,7 @@ def github_pieces(findings: Findings) -> Iterator[str]:
         lines = [finding.message, f"dump: {place}"]
         if group.others:
             lines.append(f"and {count_text(len(group.others))} more like this")
+        lines += [f"see: {place}" for place in seen(finding)]
         lines += [f"instead: {finding.instead}"] if finding.instead else []
         lines += [f"hint: {finding.hint}"] if finding.hint else []
         head = ",".join(f"{key}={_property(str(value))}" for key, value in values.items())

@@ -1,11 +1,14 @@
-"""GitLab's code quality report: a subset of the Code Climate format."""
+"""GitLab's code quality report: a subset of the Code Climate format.
+
+GitLab shows the description alone, in one line: what comes of a finding stands in it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.ir.finding import Findings
-from irtool.report.findings.places import primary, relative
+from irtool.ir.finding import Finding, Findings
+from irtool.report.findings.places import consequences, primary, relative
 from irtool.report.json import json_list, json_text
 from irtool.report.text import escape
 
@@ -16,7 +19,7 @@ def gitlab_pieces(findings: Findings) -> Iterator[str]:
     """A list with one object a finding; fingerprints are unique, as GitLab asks."""
     items = (
         {
-            "description": f"{finding.code}: {escape(finding.message)}",
+            "description": escape(_description(finding)),
             "check_name": finding.code,
             "fingerprint": finding.fingerprint,
             "severity": _SEVERITIES[finding.severity],
@@ -29,3 +32,9 @@ def gitlab_pieces(findings: Findings) -> Iterator[str]:
     )
     yield from json_list(([json_text(item)] for item in items), "")
     yield "\n"
+
+
+def _description(finding: Finding) -> str:
+    text = f"{finding.code}: {finding.message}"
+    told = consequences(finding)
+    return f"{text} (what comes of it: {told})" if told else text

@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape as xml_escape
 from xml.sax.saxutils import quoteattr
 
 from irtool.ir.finding import Finding, Findings
-from irtool.report.findings.places import primary, relative, rule_names
+from irtool.report.findings.places import primary, relative, rule_names, seen
 from irtool.report.text import escape
 
 
@@ -45,6 +45,7 @@ def _case(finding: Finding, classname: str, names: dict[str, str]) -> Iterator[s
     body = [f"{finding.place}: {finding.severity}[{finding.code}]: {finding.message}"]
     body += [finding.statement.strip()] if finding.statement else []
     body += [f"source: {finding.source.path}:{finding.source.line}"] if finding.source else []
+    body += [f"see: {place}" for place in seen(finding)]
     body += [f"instead: {finding.instead}"] if finding.instead else []
     body += [f"hint: {finding.hint}"] if finding.hint else []
     text = xml_escape("\n".join(escape(line) for line in body))

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from irtool.ir.finding import SEVERITIES, Finding, Findings
+from irtool.ir.finding import CONSEQUENCE, SEVERITIES, Finding, Findings
+from irtool.ir.units import count_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,27 @@ def dump_spot(finding: Finding) -> Spot:
     if not finding.line:
         return Spot(finding.file, 1)
     return Spot(finding.file, finding.line, finding.column, None, finding.end_column)
+
+
+def seen(finding: Finding, most: int = 8) -> list[str]:
+    """Other places of a finding, what comes of it among them, one a line."""
+    lines = [
+        f"{relative(place.file)}:{place.line}:{place.column}: {place.message}"
+        for place in finding.related[:most]
+    ]
+    more = len(finding.related) - most
+    return [*lines, f"… {count_text(more)} more"] if more > 0 else lines
+
+
+def consequences(finding: Finding, most: int = 4) -> str:
+    """What comes of a finding, in one line; "" where nothing is told to."""
+    told = [
+        place.message.removeprefix(CONSEQUENCE)
+        for place in finding.related
+        if place.message.startswith(CONSEQUENCE)
+    ]
+    more = [f"{count_text(len(told) - most)} more"] if len(told) > most else []
+    return "; ".join([*told[:most], *more])
 
 
 def relative(path: str) -> str:

@@ -37,7 +37,7 @@ class HalfReduction(NodeRule):
         %8(s) = PrimFunc_ReduceSum(%7, (I64(1)), Bool(0), Bool(0))
             : (<Tensor[Float32], (32, 65536)>, …) -> (<Tensor[Float32], (32)>)
         """
-    cases = ("tests/linting/evidence/twins/halves_gated.validate",)
+    cases = ("tests/linting/evidence/half_sums_gated.validate",)
     references = ("Higham, Mary: A new approach to probabilistic rounding error analysis (2019)",)
     dumps = NEAREST
     is_default = False

@@ -36,7 +36,7 @@ class HalfGradientReduction(NodeRule):
         %9(g) = PrimFunc_AllReduce(%8) {instance name: grad_mirror_MirrorOperator}
             : (<Tensor[Float32], (4096, 4096)>) -> (<Tensor[Float32], (4096, 4096)>)
         """
-    cases = ("tests/linting/evidence/twins/half_weights_gated.validate",)
+    cases = ("tests/linting/evidence/half_gradients_gated.validate",)
     dumps = NEAREST
     is_default = False
     operators = frozenset(op for op, what in COMMUNICATION.items() if what.base in _REDUCES)

@@ -36,7 +36,7 @@ class HalfSoftmax(NodeRule):
         %8(p) = PrimFunc_Softmax(%7, (I64(-1)))
             : (<Tensor[Float32], (8, 16, 64, 4096)>, …) -> (<Tensor[Float32], (8, 16, 64, 4096)>)
         """
-    cases = ("tests/linting/evidence/twins/soft_encoder.validate",)
+    cases = ("tests/linting/evidence/half_softmax_encoder.validate",)
     dumps = NEAREST
     is_default = False
     least_length = Threshold(2048, "elements", "axes of at least so many elements are told")

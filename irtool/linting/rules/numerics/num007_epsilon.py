@@ -40,7 +40,11 @@ class Epsilon(NodeRule):
         %8(a) = PrimFunc_Add(%7, F16(0.0001))
             : (<Tensor[Float16], (8, 16)>, …) -> (<Tensor[Float16], (8, 16)>)
         """
-    cases = ("tests/linting/evidence/epsilon_subnormal_gated.begin",)
+    cases = (
+        "tests/linting/evidence/epsilon_subnormal_gated.begin",
+        "tests/linting/evidence/half_sums_gated.validate",
+        "tests/linting/evidence/half_gradients_gated.validate",
+    )
     dumps = NEAREST
 
     def looks_at(self, op: str) -> bool:
