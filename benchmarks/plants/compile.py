@@ -25,7 +25,7 @@ from typing import Any
 
 STYLES = {
     "dense": "cells", "images": "cells", "pipes": "pipes", "mixer": "mixers", "unet": "unets",
-    "experts": "experts", "recurrent": "recurrents",
+    "experts": "experts", "recurrent": "recurrents", "own": "own",
 }  # fmt: skip
 """Modules that build networks, by style; all other styles are of ``styles``."""
 

@@ -68,6 +68,7 @@ PLANTS = [
     Plant("half_sums", ("NUM001",), "", plain(long_sum=True, half=True, sequence=2048), styles=GATED, options=_asked("NUM001")),
     Plant("half_gradients", ("NUM002",), "", plain(half=True, dp=16, tp=1, batch=32, weights_half=True), styles=GATED, options=_asked("NUM002")),
     Plant("half_softmax", ("NUM004",), "", plain(half=True, sequence=4096), styles=ENCODER, options=_asked("NUM004")),
+    Plant("own_operator", ("STR002",), "FusedGate", plain(dp=2, tp=2), styles=("own",)),
     Plant("searched_over", ("STR008",), "", plain(), {"parallel_mode": "auto_parallel", "search_mode": "recursive_programming"}, ENCODER),
     Plant("micro_differs", ("COM007",), "", plain(**_PIPE), styles=PIPES, devices=4, ranks=(0, 2), of_rank={2: {"micro": 8}}),
     Plant("mesh_differs", ("COM008",), "", plain(dp=2, tp=2), styles=ENCODER, ranks=(0, 1), of_rank={1: {"dp": 4, "tp": 1}}),

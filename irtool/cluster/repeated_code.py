@@ -76,11 +76,13 @@ def unshared_layers(dump: Dump) -> UnsharedLayers | None:
     """The kind of layers whose copies are most of a graph; None where no layers repeat.
 
     A layer that is shared is a graph of its own that is called, so that its statements bear the
-    scope of one layer only.  Layers are of one kind if they have as many statements of the same
-    operators, but for a few: the first or last may differ.
+    scope of one layer only; where each layer holds weights of its own, there is one for each of
+    them, which says ``cell_reuse``.  Layers are of one kind if they have as many statements of the
+    same operators, but for a few: the first or last may differ.
     """
     found: dict[str, dict[str, list[Node]]] = {}
-    for node in dump.nodes():
+    own = (graph for graph in dump.graphs if graph.attributes.get("cell_reuse") != "1")
+    for node in (node for graph in own for node in graph.nodes):
         layer = layer_of_scope(node.scope)
         if any(char.isdigit() for char in layer) and node.op not in PLUMBING:
             found.setdefault(_kind(layer), {}).setdefault(layer, []).append(node)

@@ -31,7 +31,7 @@ class UnfusedGradients(DumpRule):
         at the links' bandwidth. MindSpore's own mirrors have fusion 1, so that this comes from
         `Parameter.comm_fusion = 0`, from `cell.set_comm_fusion(0)`, or from user code.
         `comm_fusion={"openstate": False}` in the context switches fusion off for all of them,
-        and the dump still says 1: it counts where the context is told.
+        and the dump still says 1: it counts where the context is told, for all groups together.
         `irtool comm fuse` shows buckets with their gain.
 
         Told where the start-up times are a good part of what the reductions of one group take, on
@@ -45,7 +45,7 @@ class UnfusedGradients(DumpRule):
         "tests/linting/evidence/reductions_small_gated.validate",
         "tests/linting/evidence/reductions_off_dense.validate",
     )
-    least_count = Threshold(16, "collectives", "told where so many of one group are not fused")
+    least_count = Threshold(16, "collectives", "told where so many of one cause are not fused")
     least_share = Threshold(20, "percent", "told where start-up takes this share of their time")
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:
@@ -55,24 +55,41 @@ class UnfusedGradients(DumpRule):
             gradient = item.origin in ("mirror", "optimizer parallel") and item.is_gradient
             if gradient and not item.is_virtual and (item.fusion == 0 or is_off):
                 alone[item.op, item.group].append(item)
-        machine = facts.compilation.surroundings.machine or default_machine()
+        # Switched off in the context, all of an operator have one cause; else each group its own.
+        causes: dict[tuple[str, str | None], list[list[Collective]]] = defaultdict(list)
         for (op, group), found in alone.items():
-            total = sum(item.bytes or 0 for item in found)
+            causes[op, None if is_off else group].append(found)
+        for (op, group), groups in causes.items():
+            yield from self._told(op, group, groups, facts)
+
+    def _told(
+        self, op: str, group: str | None, groups: list[list[Collective]], facts: DumpFacts
+    ) -> Iterator[Finding]:
+        machine = facts.compilation.surroundings.machine or default_machine()
+        apart = together = 0.0
+        told: list[Collective] = []
+        used = 0
+        for found in groups:
             ranks = found[0].ranks or tuple(range(machine.node_devices or 8))
-            if len(found) < self.least_count or len(ranks) < 2:
+            if len(ranks) < 2:
                 continue
-            apart = sum(machine.seconds(op, item.bytes or 0, ranks) for item in found)
-            saved = apart - machine.seconds(op, total, ranks)
-            if saved * 100 >= self.least_share * apart:
-                yield self.finding(
-                    f"{len(found)} gradients ({bytes_text(total)}) of one group are reduced one by "
-                    "one",
-                    found[0].node,
-                    edit=Edit(setting="comm_fusion", value=_EDIT),
-                    gain=Gain(seconds=saved),
-                    related=tuple((f"{op} without fusion", item.node) for item in found[1:6]),
-                    key=f"{op} {group if group and group.endswith('world_group') else ''}",
-                )
+            used += 1
+            told += found
+            apart += sum(machine.seconds(op, item.bytes or 0, ranks) for item in found)
+            together += machine.seconds(op, sum(item.bytes or 0 for item in found), ranks)
+        saved = apart - together
+        if len(told) < self.least_count or saved * 100 < self.least_share * apart:
+            return
+        total = bytes_text(sum(item.bytes or 0 for item in told))
+        of = "one group" if used == 1 else f"{used} groups"
+        yield self.finding(
+            f"{len(told)} gradients ({total}) of {of} are reduced one by one",
+            told[0].node,
+            edit=Edit(setting="comm_fusion", value=_EDIT),
+            gain=Gain(seconds=saved),
+            related=tuple((f"{op} without fusion", item.node) for item in told[1:6]),
+            key=f"{op} {group if group and group.endswith('world_group') else ''}",
+        )
 
 
 def fusion_is_off(context: Mapping[str, object] | None) -> bool:

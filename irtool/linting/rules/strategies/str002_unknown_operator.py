@@ -27,7 +27,7 @@ class UnknownOperator(ReportRule):
     hint = "write a sharding rule for it (docs/custom-operators.md)"
     bad = "%8(x) = MyFusedOp(%6, %7) {in_strategy: ((2, 4), (4, 1))}      no rule for MyFusedOp"
     good = "%8(x) = MyFusedOp(%6, %7) {in_strategy: ((2, 4), (4, 1))}     rule in irtool.toml"
-    cases = ("samples/custom_rules",)
+    cases = ("tests/linting/evidence/own_operator_own.begin",)
 
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         told: set[str] = set()
