@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from irtool.ir.graph import GraphParameter, Node, Source
+from irtool.ir.graph import GraphParameter, Node
 from irtool.operators.axes import dimensions_of
 from irtool.operators.layout import Shape
 from irtool.sharding.network.analysis import Analysis, Judged
@@ -23,8 +23,10 @@ from irtool.sharding.network.received import RECEIVE, SEND, brings_weight, recei
 from irtool.sharding.network.states import Weight
 from irtool.sharding.network.weights import (
     behind,
+    handed_weight,
     is_mirrored,
     tensors_of,
+    through,
     trained_parameters,
     weight_of,
 )
@@ -91,16 +93,6 @@ def _check_sends(analysis: Analysis, weights: Iterable[Weight]) -> None:
             analysis.refuse("handed-weight", message, CYCLE, sends[0])
 
 
-def handed_weight(analysis: Analysis, receive: Node) -> GraphParameter | None:
-    """The weight that a Receive brings whose Send stands in the same dump."""
-    if primitive(receive) != RECEIVE:
-        return None
-    send = analysis.network.first(receive)
-    if not isinstance(send, Node) or primitive(send) != SEND:
-        return None
-    return behind(analysis, analysis.network.first(send))
-
-
 def is_reached(network: Network, node: Node) -> bool:
     """Whether a node's own graph computes its result from it, and not the graphs inside alone."""
     graph = node.graph
@@ -114,20 +106,11 @@ def _uses(analysis: Analysis) -> Iterator[_HandedUse]:
     for judged in list(analysis.judged.values()):
         for tensor, _, source in tensors_of(analysis, judged):
             given = False
-            while (found := _through(analysis.network, source)) is not None:
+            while (found := through(analysis.network, source)) is not None:
                 given = given or isinstance(source, GraphParameter)
                 source = found
             if isinstance(source, Node) and primitive(source) == RECEIVE:
                 yield _HandedUse(judged, tensor, source, given)
-
-
-def _through(network: Network, source: Source | None) -> Source | None:
-    """What a value is, behind one that hands it on, or the argument that a graph is called with."""
-    if isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):
-        return network.first(source)
-    place = network.index_of(source) if isinstance(source, GraphParameter) else None
-    calls = network.calls.get(place[0].name, ()) if place is not None else ()
-    return network.argument(calls[0], place[1]) if calls and place is not None else None
 
 
 def _is_tuple(receive: Node) -> bool:

@@ -15,8 +15,8 @@ from irtool.operators.layout import TensorLayout, ranks_along, replicas
 from irtool.sharding.network.analysis import Analysis, Judged, item_of
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.graphs import Port, Use
-from irtool.sharding.network.received import is_handed, received_weight
+from irtool.sharding.network.graphs import Network, Port, Use
+from irtool.sharding.network.received import RECEIVE, SEND, is_handed, received_weight
 from irtool.sharding.network.states import Weight, like_original, original_of
 
 UNTRAINED = frozenset({("BatchNorm", 3), ("BatchNorm", 4)})
@@ -375,6 +375,8 @@ def _mirrors(analysis: Analysis, trained: set[int] | None) -> dict[int, tuple[in
         mirrors = judged.judgement.mirrors
         for tensor, position, source in tensors_of(analysis, judged):
             parameter = behind(analysis, source)
+            if parameter is None and analysis.context.parallel_optimizer:
+                parameter = _given(analysis, source)
             if parameter is None or tensor >= len(mirrors) or id(parameter) in found:
                 continue
             if trained is not None and id(parameter) not in trained:
@@ -514,3 +516,35 @@ def behind(analysis: Analysis, source: Source | None) -> GraphParameter | None:
         calls = network.calls.get(graph.name, ())
         source = network.argument(calls[0], index) if calls else None
     return None
+
+
+def handed_weight(analysis: Analysis, receive: Node) -> GraphParameter | None:
+    """The weight that a Receive brings whose Send stands in the same dump."""
+    if primitive(receive) != RECEIVE:
+        return None
+    send = analysis.network.first(receive)
+    if not isinstance(send, Node) or primitive(send) != SEND:
+        return None
+    return behind(analysis, analysis.network.first(send))
+
+
+def through(network: Network, source: Source | None) -> Source | None:
+    """What a value is, behind one that hands it on, or the argument that a graph is called with."""
+    if isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):
+        return network.first(source)
+    place = network.index_of(source) if isinstance(source, GraphParameter) else None
+    calls = network.calls.get(place[0].name, ()) if place is not None else ()
+    return network.argument(calls[0], place[1]) if calls and place is not None else None
+
+
+def _given(analysis: Analysis, source: Source | None) -> GraphParameter | None:
+    """The weight that another stage hands over, where an operator's graph is called with it.
+
+    Optimizer parallel looks behind the Receive for it, and sums its gradient on this stage, too;
+    without that nobody does. Source: MindSpore 2.7.0 and 2.10.0.
+    """
+    given = False
+    while (found := through(analysis.network, source)) is not None:
+        given = given or isinstance(source, GraphParameter)
+        source = found
+    return handed_weight(analysis, source) if given and isinstance(source, Node) else None

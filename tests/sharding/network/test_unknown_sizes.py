@@ -137,6 +137,21 @@ def test_rows_of_other_devices_do_move() -> None:
 
 
 @pytest.mark.parametrize(
+    ("matrix", "axis", "stays"),
+    [((2, 4), 1, True), ((2, 2, 2), 2, True), ((2, 2, 2), 1, False), ((4, 2), 0, False)],
+)
+def test_rows_stay_where_as_many_neighbours_hold_the_same(
+    matrix: Shape, axis: int, stays: bool
+) -> None:
+    """However the devices are counted: the first four of eight hold the first half."""
+    source = layout((2, 2, 2), 2, -1, shape=(DYNAMIC, DYNAMIC))
+    target = layout(matrix, axis, -1, shape=(DYNAMIC, 64))
+    found = reshape_chain(source, target, tuple(range(8)), 0, enable_alltoall=False)
+    assert found is not None
+    assert ([step.op for step in found] == ["Reshape"]) is stays
+
+
+@pytest.mark.parametrize(
     ("source", "target"),
     [
         # along one known size each, MindSpore goes another way
