@@ -95,10 +95,28 @@ def test_commands_that_are_not_run_are_there() -> None:
     assert set(ELSEWHERE) <= {command for _, command, _ in shown()}
 
 
+def words_of(command: str) -> list[str]:
+    """What stands behind ``irtool``, without what a shell does with the output."""
+    return shlex.split(re.split(r"\s(?:\||>|2>|&&|;)", command)[0], comments=True)[1:]
+
+
+@pytest.mark.parametrize(
+    "command", sorted({command for _, command in called() if " samples/" in command})
+)
+def test_what_pages_ask_of_samples_is_answered(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    result = CliRunner().invoke(app, words_of(command))
+    if "Graphviz" in result.output and result.exit_code == 2:
+        pytest.skip("a picture of this kind needs graphviz")
+    assert result.exit_code in (0, 1), result.output
+
+
 @pytest.mark.parametrize(("page", "command"), sorted(set(called())))
 def test_pages_call_irtool_with_options_that_it_has(page: str, command: str) -> None:
-    line = re.split(r"\s(?:\||>|2>|&&|;)", command)[0]
-    words = shlex.split(line, comments=True)[1:]
+    words = words_of(command)
     root: Any = app
     at, context = root, root.make_context("irtool", [], resilient_parsing=True)
     if words and words[0] not in COMMANDS and not words[0].startswith("-"):
