@@ -23,7 +23,7 @@ from irtool.cli.memory_inputs import size_of
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
 from irtool.cli.prefetch import prefetch_classes
-from irtool.cli.report import Failure
+from irtool.cli.report import Failure, note
 from irtool.cluster.context.model import RunContext
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.source import DumpError
@@ -151,6 +151,9 @@ def doctor_answered(
 
     subject = Subject(asked.run, given, asked.machine, asked.against, asked.graph, asked.memory)
     with suppress(LookupError, DumpError):  # examining says what of it can't be judged
+        picked = asked.run.compilation(asked.graph)
+        if picked.chosen:
+            note(picked.chosen)
         prefetch_classes(asked.run.classes(asked.graph))
     found = examine(subject, asked.tasks, asked.jobs, progress)
     try:

@@ -269,13 +269,22 @@ class Run:
 
     def _found_across(self, graph: int | None) -> dict[int, Compilation]:
         picked = self.compilation(graph)
-        count = len(self.by_rank[picked.rank].compilations)
+        own = self.by_rank[picked.rank].compilations
+        folders = {each.folder for each in own}
         found: dict[int, Compilation] = {}
         for number, rank in self.by_rank.items():
-            if len(rank.compilations) == count:
-                found[number] = rank.compilations[picked.index]
-            elif rank.compilations and graph is None:
-                found[number] = self.compilation(rank=number)
+            there = rank.compilations
+            if len(folders) > 1 and not folders.isdisjoint(each.folder for each in there):
+                # Folders mean the same on both ranks: train and eval, or several runs.
+                alike = [each for each in own if each.folder == picked.folder]
+                there = tuple(each for each in there if each.folder == picked.folder)
+                place = [each.index for each in alike].index(picked.index)
+            else:
+                alike, place = own, picked.index
+            if len(there) == len(alike):
+                found[number] = there[place]
+            elif there and graph is None:
+                found[number] = there[0] if len(there) == 1 else _largest(there)
         return found
 
     def whole(self, graph: int | None = None) -> Whole:
@@ -331,9 +340,10 @@ def _largest(found: Sequence[Compilation]) -> Compilation:
     training = next((one for one in by_size if one.is_training), None)
     chosen = training or by_size[0]
     what = "the largest one in training" if training else "the largest one (none is in training)"
+    place = chosen.folder, os.path.basename(chosen.main.path)
     reason = (
         f"compilation {chosen.index} of {len(found)} of rank {chosen.rank}: {what} "
-        f"({os.path.basename(chosen.main.path)}, {chosen.main.size:,} bytes); "
+        f"({'/'.join(filter(None, place))}, {chosen.main.size:,} bytes); "
         "--graph picks another"
     )
     return replace(chosen, chosen=reason)

@@ -80,6 +80,26 @@ def two_compilations(folder: Path, samples: Path) -> None:
     put(folder, "ms_output_optimize.pb", "00_bootstrap_0000.dot")
 
 
+def test_ranks_of_different_runs_are_not_taken_for_one_run(tmp_path: Path) -> None:
+    """Two ranks ran first, four then; the first is larger on rank 0."""
+    for name, ranks, size in (("first", 2, 300), ("second", 4, 200)):
+        for rank in range(ranks):
+            put(tmp_path / name / f"rank_{rank}", "20_validate_0001.ir", text=TINY * size)
+    put(tmp_path / "second" / "rank_3" / "again", "20_validate_0001.ir", text=TINY * 900)
+    across = load_run(tmp_path).across_ranks()
+    assert {rank: one.folder for rank, one in across.items()} == {0: "first", 1: "first"}
+    across = load_run(tmp_path).across_ranks(1)
+    assert {rank: one.folder for rank, one in across.items()} == dict.fromkeys(range(4), "second")
+
+
+def test_folders_that_no_other_rank_has_do_not_part_ranks(tmp_path: Path) -> None:
+    """As where each process names its folder by the time."""
+    for rank in range(2):
+        for number in range(2):
+            put(tmp_path / f"rank_{rank}" / f"at_{rank}{number}", "20_validate_0001.ir")
+    assert sorted(load_run(tmp_path).across_ranks(1)) == [0, 1]
+
+
 def test_two_compilations_in_one_folder(tmp_path: Path, samples: Path) -> None:
     two_compilations(tmp_path / "rank_3", samples)
     run = load_run(tmp_path)
