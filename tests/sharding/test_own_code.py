@@ -40,6 +40,17 @@ def test_source_lines_tell_whose_code_it_is() -> None:
     assert "code of HyperParallel" in own.message
 
 
+@pytest.mark.parametrize("given", ["in_strategy: ((1, 1))", "in_layout: ({'device_matrix': (8)})"])
+def test_a_network_with_a_strategy_is_sharded_by_mindspore_whatever_it_communicates(
+    given: str,
+) -> None:
+    text = DUMP.read_text(encoding="utf-8")
+    assert own_code_of(irtool.loads(text)) is not None
+    assert "primitive_attrs: {" in text
+    strategy = text.replace("primitive_attrs: {", f"primitive_attrs: {{{given}, ", 1)
+    assert own_code_of(irtool.loads(strategy)) is None
+
+
 @pytest.mark.parametrize(
     "name", ["data_parallel", "mlp_semi_auto", "gpt", "pipeline_run/rank_0", "recompute"]
 )

@@ -310,6 +310,20 @@ def test_users_of_one_weight_are_brought_together_by_layouts() -> None:
     assert options[0][1].tensor_map == (-1, 0)
 
 
+def test_the_nearest_three_are_proposed_and_each_is_legal_alone() -> None:
+    text = SHARED_WEIGHT.replace("((2, 4), (2, 1))", "((2, 4), (4, 1))")
+    layouts = f"in_layout: ({LAYOUT % '1, 0'}, {LAYOUT % '1, -1'})"
+    wrong = text.replace("in_strategy: ((1, 2), (2, 4))", layouts)
+    dump = irtool.loads(wrong)
+    report, found = checked(dump, {"device_num": 8, "full_batch": True})
+    (options,) = found.layouts.values()
+    assert len(options) == 3
+    node = next(operator.node for operator in report.operators if operator.verdict == "illegal")
+    for option in options:
+        tried = check(dump, report.context, {node: Wanted(in_layout=option)})
+        assert next(one for one in tried.operators if one.node is node).verdict == "legal"
+
+
 def test_operators_of_other_stages_that_the_dump_holds_get_proposals_too() -> None:
     for record in records(ASKED.with_name("pipelines.jsonl.xz")).values():
         dump = record.dump("begin")

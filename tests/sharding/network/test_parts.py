@@ -67,6 +67,19 @@ def test_an_exchange_runs_for_each_part_until_they_are_joined(
     assert [(step.op, times) for step, times in found] == [("AllGather", count)]
 
 
+@pytest.mark.parametrize("parts", [2, 4, 8])
+def test_an_exchange_runs_as_often_as_there_are_parts(parts: int) -> None:
+    """Their number is that of the last axis, whatever the devices are."""
+    apart = TensorLayout((2, 2, parts), ((2, 0), 1), SHAPE)
+    behind = TensorLayout((2, 2, parts), ((2, 0), -1), SHAPE)
+    ((step, times),) = exchanged(apart, behind, (0, 1, 2, 3), 3)
+    assert (step.op, step.ranks, times) == ("AllGather", (2, 3), parts)
+
+
+def test_what_lies_alike_in_parts_exchanges_nothing() -> None:
+    assert list(exchanged(APART, APART, (0, 1, 2, 3), 0)) == []
+
+
 def test_the_axis_of_parts_stands_behind_those_of_devices() -> None:
     plain = TensorLayout((2, 2), ((1, 0), -1), SHAPE)
     assert with_part_axis(plain, 4) == TensorLayout((2, 2, 4), ((2, 1), -1), SHAPE)
