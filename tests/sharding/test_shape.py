@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from irtool.operators.call import Operand, OperatorCall, constant
 from irtool.operators.layout import TensorLayout
 from tests.sharding.calls import call, judged, reason
@@ -137,3 +139,13 @@ def test_symbols_tell_whether_a_dynamic_dimension_is_taken_whole() -> None:
     assert judged(whole, ((1, 8),)).verdict == "legal"
     cut = OperatorCall("StridedSlice", inputs, (part("s3", "s4"),))
     assert reason(judged(cut, ((1, 8),)))[0] == "axis-split"
+
+
+@pytest.mark.parametrize(("pads", "has_gradient"), [((0, 2), True), ([2], False)])
+def test_the_gradient_of_padding_is_made_of_constant_pads_only(
+    pads: object, has_gradient: bool
+) -> None:
+    """Inference takes pads that are computed; training ends where the gradient is made."""
+    found = judged(call("PadV3", [16, 8], pads, None, out=[16, 10]), ((8, 1), (1,))[:1])
+    assert found.verdict == "legal", found.reasons
+    assert (found.no_gradient == "") is has_gradient

@@ -463,4 +463,11 @@ def pad(case: Case, base: Base) -> Sharding:
             message = f"padded dimension {axis} can not be split, strategy {case.strategy[0]}"
             case.refuse("axis-split", message)
     others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
-    return Sharding(matrix, (tensor_map, *others), (tensor_map,))
+    pads = case.call.inputs[1] if len(case.call.inputs) > 1 else None
+    computed = pads is not None and pads.shape is not None and not pads.is_constant
+    no_gradient = PADS_COMPUTED if computed else ""
+    return Sharding(matrix, (tensor_map, *others), (tensor_map,), no_gradient=no_gradient)
+
+
+PADS_COMPUTED = "MindSpore makes the gradient of padding only where the pads are constants"
+"""Source: networks with pads as an input of theirs, compiled with MindSpore 2.7.0."""
