@@ -76,7 +76,8 @@ class CannotAnswer(Exception):
 class Answer(Generic[Result]):
     """What a question came to.
 
-    ``str`` is the text that the command writes into a pipe; a notebook shows the same as html.
+    ``str`` is the text that the command writes into a pipe, ``repr`` its first line; a notebook
+    shows the same as html.
 
     Attributes:
         result: what the analysis found, as typed objects.
@@ -129,6 +130,10 @@ class Answer(Generic[Result]):
         if self.context is None:
             return report
         return with_context(report, self.context, self._answered.assumptions, is_page)
+
+    def __repr__(self) -> str:
+        first = next((line for line in str(self).splitlines() if line), "")
+        return f"<{type(self).__name__} of {type(self.result).__name__}: {first}>"
 
     def __str__(self) -> str:
         from irtool.report.plain import plain_lines

@@ -218,6 +218,15 @@ def test_the_example_of_a_function_is_true(name: str, monkeypatch: pytest.Monkey
     assert doctest.DocTestRunner().run(test, out=said.append).failed == 0, "".join(said)
 
 
+def test_what_a_prompt_shows_is_a_line(samples: Path) -> None:
+    refused = irtool.check(samples / "mlp_rejected")
+    assert repr(refused).startswith("<Answer of CheckResult: ")
+    assert repr(refused).endswith("step_parallel_begin_0018.ir: refused, for 1 reason>")
+    assert repr(irtool.load_run(samples / "pipeline_run")).endswith("pipeline_run: 2 ranks>")
+    text = (samples / "gpt" / "20_validate_0080.ir").read_text(encoding="utf-8")
+    assert repr(irtool.loads(text)) == "<Dump <text>: 1 graph, 325 nodes>"
+
+
 def test_the_door_shows_what_it_has() -> None:
     names = dir(irtool)
     functions = {"check", "comm_groups", "cost", "diff", "doctor", "hang", "lint", "memory"}

@@ -14,7 +14,7 @@ from irtool.ir.whole_model import Whole
 __all__ = ["Dump", "LineEnds", "dump_of", "dumps_of"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dump(DumpModel, Shown):
     """One dump."""
 

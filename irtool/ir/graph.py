@@ -32,6 +32,7 @@ from irtool.ir.statement import (
     operator_name,
 )
 from irtool.ir.types import Abstract, Signature, TextSignature
+from irtool.ir.units import plural
 from irtool.ir.values import (
     Attributes,
     ForeignNode,
@@ -856,7 +857,8 @@ class DumpModel:
 
     def __str__(self) -> str:
         count = sum(len(graph.nodes) for graph in self.graphs)
-        return f"{self.path}: {len(self.graphs)} graphs, {count} nodes"
+        graphs = plural(len(self.graphs), "graph")
+        return f"{self.path}: {graphs}, {plural(count, 'node')}"
 
 
 def _scope_contains(scope: str | None, part: str) -> bool:

@@ -21,6 +21,7 @@ from irtool.ir.run import (
     RankClass,
     TensorDump,
 )
+from irtool.ir.units import plural
 from irtool.syntax.near_path import path_hint
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.run_context import Context
@@ -193,6 +194,9 @@ class Run:
     strategy_files: tuple[str, ...] = ()
     problems: tuple[Finding, ...] = ()
     empty_ranks: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Run {self.path}: {plural(len(self.ranks), 'rank')}>"
 
     @property
     def ranks(self) -> tuple[int, ...]:
