@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from irtool.cluster.memory_layers import layer_of_scope
 from irtool.cluster.sources import user_location
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Node
-from irtool.ir.operators import PLUMBING
+from irtool.ir.graph import GraphParameter, Node
+from irtool.ir.operators import COMMUNICATION, PLUMBING
 from irtool.ir.phases import Phase
 
 _DIGITS = re.compile(r"\d+")
 SECONDS_A_STATEMENT = 0.044
 """Compilation for each statement of the last graph: measured on MindSpore 1.8 with an Ascend 910
 (a pipeline of 2 to 32 micro-batches), linear; other versions and hosts differ by a small factor."""
+
+
+_HANDS_ON = PLUMBING | {*COMMUNICATION, "Cast"}
+_MOST_BETWEEN = 64
+"""Statements of one round that are looked through."""
+_MOST_BEFORE_WEIGHT = 3
+"""Statements between a weight and what takes it: it is loaded, gathered, cast."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -117,13 +124,16 @@ def unrolled_loops(
         if node.op in PLUMBING or node.is_recomputed or phases.get(node) != "forward":
             continue
         lines = tuple((line.path, line.span) for line in node.comments.locations)
-        if lines and user_location(node) is not None and node.instance_name is not None:
+        if lines and user_location(node) is not None:
             key = (node.scope, node.op, node.instance_name, lines, node.micro)
             rounds.setdefault(key, []).append(node)
+    rounds = {key: nodes for key, nodes in rounds.items() if len(nodes) >= fewest}
+    chains = _chains(rounds)
     loops: dict[tuple[str, int], list[list[Node]]] = {}
-    for (scope, *_), nodes in rounds.items():
-        if len(nodes) >= fewest:
-            loops.setdefault((layer_of_scope(str(scope)), len(nodes)), []).append(nodes)
+    for key, nodes in rounds.items():
+        times = len(nodes) // chains.get(key, 1)
+        if times >= fewest:
+            loops.setdefault((layer_of_scope(str(key[0])), times), []).append(nodes)
     found = [
         UnrolledLoop(
             min((nodes[0] for nodes in made), key=lambda node: len(node.comments.locations)),
@@ -134,6 +144,54 @@ def unrolled_loops(
         for (layer, times), made in loops.items()
     ]
     return tuple(sorted(found, key=lambda loop: -loop.statements))
+
+
+def _chains(rounds: Mapping[tuple[object, ...], list[Node]]) -> dict[tuple[object, ...], int]:
+    """In how many chains operators stand that no cell holds: each is one loop.
+
+    Signs and functions (``x * y``, ``ops.tanh(x)``) of all layers may have the scope of the first
+    one.  The rounds of a loop hand on to one another; between two layers is what takes weights.
+    """
+    loose = [key for key in rounds if key[2] is None]
+    members = {
+        node
+        for key in loose
+        if len({_parameters(node) for node in rounds[key]}) == 1
+        for node in rounds[key]
+    }
+    found: dict[tuple[object, ...], int] = {}
+    for key in loose:
+        own = set(rounds[key])
+        follow = sum(_follows(node, own, members) for node in own)
+        found[key] = len(own) - follow or 1
+    return found
+
+
+def _parameters(node: Node) -> frozenset[str]:
+    """Names of the parameters that a node takes, also through what only hands them on."""
+    found: set[str] = set()
+    for source in node.inputs:
+        for _ in range(_MOST_BEFORE_WEIGHT):
+            if not isinstance(source, Node) or source.op not in _HANDS_ON or not source.inputs:
+                break
+            source = source.inputs[0]
+        if isinstance(source, GraphParameter) and source.declaration is not None:
+            found |= {source.name} if source.declaration.has_default else set()
+    return frozenset(found)
+
+
+def _follows(node: Node, own: Set[Node], members: Set[Node]) -> bool:
+    """Whether a node takes, through members alone, what another of its own gives."""
+    seen: set[Node] = set()
+    waiting = [node]
+    while waiting and len(seen) < _MOST_BETWEEN:
+        for source in waiting.pop().inputs:
+            if isinstance(source, Node) and source in members and source not in seen:
+                if source in own:
+                    return True
+                seen.add(source)
+                waiting.append(source)
+    return False
 
 
 def micro_batch_copies(dump: Dump) -> Copies | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +79,35 @@ def test_a_small_part_of_the_network_is_not_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], others: int, is_told: bool
 ) -> None:
     assert bool(told(tmp_path, network(2, 50, others), capsys)) is is_told
+
+
+def functions(text: str) -> str:
+    """The same made by functions and signs, which have no name of an instance."""
+    return text.replace(" {instance name: act}", "")
+
+
+def test_a_loop_of_functions_is_told_by_the_chain_that_it_makes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (found,) = told(tmp_path, functions(network(1, 60)), capsys)
+    assert "layers.0 is unrolled 60 times: 60 of 60 forward statements" in found["cause"]
+
+
+def test_functions_of_one_scope_that_do_not_follow_one_another_are_no_loop(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = re.sub(r"ReLU\(%\d+\)", "ReLU(%para1_x)", functions(network(1, 60)))
+    assert told(tmp_path, text, capsys) == []
+
+
+@pytest.mark.parametrize("weights", [1, 60])
+def test_layers_of_functions_that_take_weights_of_their_own_are_no_loop(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], weights: int
+) -> None:
+    text = functions(network(1, 60))
+    names = [f"%para{n + 2}_layers.{n}.w" for n in range(weights)]
+    taken = itertools.cycle(names)
+    text = re.sub(r"ReLU\((%\w+)\)", lambda found: f"ReLU({found[1]}, {next(taken)})", text)
+    held = "".join(f"{name}: <Ref[Tensor[Float32]], (4, 4)>  :  has_default\n" for name in names)
+    found = told(tmp_path, text.replace("subgraph @G", f"{held}\nsubgraph @G"), capsys)
+    assert len(found) == (weights == 1)
