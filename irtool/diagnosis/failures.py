@@ -27,7 +27,7 @@ _NAMED = re.compile(r"(\w*CNode_\d+)\b.{0,80}?full name is (\S+?)[.,]?(?:\s|$)")
 
 _PYTHON = re.compile(r"__(?:py_exec_|call_func_str|input_key_)\w*")
 """Keys of statements that MindSpore leaves to Python's interpreter: JIT fallback."""
-_INTERPRETED = (
+INTERPRETED = (
     "; this line is left to Python's interpreter (a NumPy array or another object that is no Tensor"
     " in construct), and parallel passes know no shape of what it gives: make it a Tensor"
 )
@@ -104,7 +104,7 @@ def diagnosed(subject: Subject, item: LoggedFinding, task: Task) -> Diagnosis:
     users = () if node is None else node.users
     lines = (source_of(each) for each in (node, *users))
     source = next((each for each in lines if each is not None), item.source)
-    interpreted = _INTERPRETED if node is not None and _is_interpreted(node) else ""
+    interpreted = INTERPRETED if node is not None and is_interpreted(node) else ""
     types = f" (operands {', '.join(item.operands)})" if item.operands else ""
     of = f"{item.op}: " if item.op and item.op not in item.message else ""
     return diagnosis(
@@ -123,7 +123,7 @@ def diagnosed(subject: Subject, item: LoggedFinding, task: Task) -> Diagnosis:
     )
 
 
-def _is_interpreted(node: Node) -> bool:
+def is_interpreted(node: Node) -> bool:
     """Whether a statement, or what names its operands, is run by Python's interpreter."""
     return node.op.startswith("PyExecute") or any(
         isinstance(item, String) and _PYTHON.fullmatch(item.text) for item in node.operands

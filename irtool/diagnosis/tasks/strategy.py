@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from math import lcm, prod
 from typing import TYPE_CHECKING, cast
 
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.strategies import SUFFIXES, read_strategies
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
-from irtool.diagnosis.failures import logged
+from irtool.diagnosis.failures import INTERPRETED, is_interpreted, logged
 from irtool.diagnosis.subject import BEGIN, Checked, Reads, Subject, source_of
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Edit, Finding
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 TASK: Task = "strategy"
 READS: Reads = "begin"
+_UNKNOWN_RANK = -2
 _COUNTED = ("device-count", "layout")
 """Codes of refusals that say how many devices a stage has."""
 
@@ -53,10 +54,64 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     for rank in _one_a_stage(subject):
         checked = subject.checked_of(rank) if rank != subject.picked.rank else subject.checked
         wrong = [item for item in checked.report.findings if item.severity == "error"]
+        wrong = yield from _without_python(subject, checked, wrong, rank)
         proposed = proposals(checked.dump, checked.report) if wrong else None
         for finding in wrong:
             yield _refused(subject, checked, finding, proposed, rank)
     yield from _saved(subject)
+
+
+def _without_python(
+    subject: Subject, checked: Checked, wrong: list[Finding], rank: int
+) -> Generator[Diagnosis, None, list[Finding]]:
+    """Tells the line left to Python, if what is refused follows from one, and gives the rest."""
+    python = {finding: source for finding in wrong if (source := _python_before(finding))}
+    if python:
+        yield _left_to_python(subject, checked, python, rank)
+    return [finding for finding in wrong if finding not in python]
+
+
+def _python_before(finding: Finding) -> Node | None:
+    """What runs in Python's interpreter and gives a refused operator a tensor of unknown rank."""
+    seen: set[Node] = set()
+    waiting = [finding.subject]
+    found: Node | None = None
+    while waiting:
+        node = waiting.pop()
+        for source in node.inputs if isinstance(node, Node) else ():
+            if not isinstance(source, Node) or source in seen or not _is_of_unknown_rank(source):
+                continue
+            seen.add(source)
+            if is_interpreted(source) and source.location is not None:
+                found = source if found is None or source.line < found.line else found
+            waiting.append(source)
+    return found
+
+
+def _is_of_unknown_rank(node: Node) -> bool:
+    kind = node.output_type
+    return kind is not None and _UNKNOWN_RANK in (kind.dimensions or ())
+
+
+def _left_to_python(
+    subject: Subject, checked: Checked, python: Mapping[Finding, Node], rank: int
+) -> Diagnosis:
+    """One line that the compiler leaves to Python, with the first operator behind it."""
+    finding, node = next(iter(python.items()))
+    more = f" and {len(python) - 1} more behind it" if len(python) > 1 else ""
+    return diagnosis(
+        TASK,
+        "error",
+        f"MindSpore refuses {finding.op}{more}: it is given a tensor whose shape nobody knows"
+        f"{INTERPRETED}",
+        subject.command("parse", checked.dump.path, "--where", f"line == {node.line}"),
+        rank=rank,
+        node=node.id,
+        file=checked.dump.path,
+        line=node.line,
+        source=source_of(node),
+        since=BEGIN,
+    )
 
 
 def _on_logged_devices(subject: Subject) -> Iterator[Diagnosis]:
@@ -73,6 +128,7 @@ def _on_logged_devices(subject: Subject) -> Iterator[Diagnosis]:
     checked = _checked_for(subject.read(subject.picked, file), devices)
     refused = {(item.code, item.op) for item in told}
     wrong = [item for item in checked.report.findings if (item.code, item.op) in refused]
+    wrong = yield from _without_python(subject, checked, wrong, subject.picked.rank)
     proposed = proposals(checked.dump, checked.report) if wrong else None
     for finding in wrong:
         yield _refused(
@@ -106,9 +162,10 @@ def _on_any_devices(subject: Subject) -> Iterator[Diagnosis]:
     refused = {node_of(item) for item in usual.report.findings if item.severity == "error"}
     proposed = proposals(dump, usual.report)
     edits = {node_of(finding): rows for finding, rows in proposed.strategies.items()}
-    for finding in checked.report.findings:
+    errors = [item for item in checked.report.findings if item.severity == "error"]
+    for finding in (yield from _without_python(subject, checked, errors, subject.picked.rank)):
         node = finding.subject
-        if finding.severity != "error" or not isinstance(node, Node) or node not in refused:
+        if not isinstance(node, Node) or node not in refused:
             continue
         if node.written_strategy():
             near = Proposals({finding: edits.get(node, ())}, {})
