@@ -55,7 +55,10 @@ def test_every_collective_shows_its_group_and_why_it_is_there() -> None:
         members = places(document, node.line - 1)
         assert node.line - 1 in {place.range.start.line for place in members}
     titles = [lens.command.title for lens in found if lens.command]
-    assert "AllReduce over 0-3 in 4-6301172352641561019, 64.0 KiB, 3 others in this group" in titles
+    assert (
+        "AllReduce over ranks 0-3 in 4-6301172352641561019, 64.0 KiB, 3 others in this group"
+        in titles
+    )
 
 
 def test_a_graph_shows_its_users() -> None:

@@ -40,7 +40,8 @@ def _groups(document: Document) -> Iterator[CodeLens]:
     for each in found:
         sizes[each.group, each.ranks] = sizes.get((each.group, each.ranks), 0) + 1
     for each in found:
-        text = f"{each.op} over {ranks_text(each.ranks)}"
+        over = "unknown ranks" if each.ranks is None else f"ranks {ranks_text(each.ranks)}"
+        text = f"{each.op} over {over}"
         text += f" in {escape(each.group)}" if each.group else ""
         text += f", {bytes_text(each.bytes)}"
         others = sizes[each.group, each.ranks] - 1
