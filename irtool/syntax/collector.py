@@ -18,11 +18,11 @@ class CollectorPause:
 
     _COLLECT_EVERY = 1 << 20
     """Characters at least."""
-    _SHARE = 10
+    _SHARE = 20
     """Times as long as the last collection took, in time of the processor."""
     _LITTLE = 32 << 20
     """Characters that may wait for longer: models of so many take some hundred megabytes."""
-    _SHARE_OF_LITTLE = 50
+    _SHARE_OF_LITTLE = 100
     """As :attr:`_SHARE`, up to :attr:`_LITTLE`."""
     read = 0
     last = 0.0

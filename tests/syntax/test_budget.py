@@ -113,6 +113,6 @@ def test_little_garbage_waits_longer_for_its_collection(
     monkeypatch.setattr(CollectorPause, "read", read)
     monkeypatch.setattr(CollectorPause, "last", 1.0)
     monkeypatch.setattr(CollectorPause, "ended", 0.0)
-    for seconds, is_due_then in [(9, False), (10, is_due), (49, is_due), (50, True)]:
+    for seconds, is_due_then in [(19, False), (20, is_due), (99, is_due), (100, True)]:
         monkeypatch.setattr(time, "process_time", lambda now=seconds: float(now))
         assert CollectorPause._is_due() == is_due_then  # pyright: ignore[reportPrivateUsage]

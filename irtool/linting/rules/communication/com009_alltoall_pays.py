@@ -50,12 +50,15 @@ class AlltoallPays(ReportRule):
     least_share = Threshold(10, "percent", "and if that is this share of a step's communication")
 
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
+        step = sum((each.bytes or 0) * each.count for each in report.communications)
+        # No more can be saved than is received, which is quickly known.
+        if not self._is_much(sum(map(received_bytes, report.redistributions)), step):
+            return
         edges = [edge for edge in report.redistributions if pays(edge, report)]
         now = sum(map(received_bytes, edges))
         then = sum(bytes_by_alltoall(edge, report) or 0 for edge in edges)
-        step = sum((each.bytes or 0) * each.count for each in report.communications)
         saved = now - then
-        if not edges or saved < self.least_bytes or saved * 100 < self.least_share * step:
+        if not edges or not self._is_much(saved, step):
             return
         if check(facts.dump, replace(report.context, enable_alltoall=True)).accepted is False:
             return
@@ -70,3 +73,6 @@ class AlltoallPays(ReportRule):
             related=[(edge_text(each), ends(each)[1]) for each in others[:20]],
             key="alltoall",
         )
+
+    def _is_much(self, saved: int, step: int) -> bool:
+        return saved >= self.least_bytes and saved * 100 >= self.least_share * step

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from irtool.ir.finding import Finding
 from irtool.ir.graph import GraphParameter, Node, Source
 from irtool.ir.operators import COMMUNICATION, PLUMBING, POINT_TO_POINT
 from irtool.ir.parameter_roles import ParameterRole, parameter_roles
+from irtool.ir.types import Abstract
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import DumpRule, Threshold
 from irtool.linting.rules.communication.chains import CARRIES
@@ -61,6 +62,14 @@ class MadeAnew(DumpRule):
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:
         dump = facts.dump
+        phases = facts.phases
+        nodes = [
+            node
+            for node in dump.nodes()
+            if phases.get(node) in ("forward", "other") and not (node.micro or 0) > 0
+        ]
+        if not _has_any(nodes, {item.name for item in dump.parameters if item.is_weight}):
+            return
         roles = parameter_roles(dump)
         if not any(role.updated for role in roles.values()):
             return  # no training step
@@ -68,7 +77,6 @@ class MadeAnew(DumpRule):
             item.size or 0 for item in dump.parameters if roles[item.name].role == "weight"
         )
         least = max(self.least_bytes, weights * self.least_share / 100)
-        phases = facts.phases
         # A weight whose gradients are summed up is trained, wherever its update stands.
         trained = {each.weight for each in roles.values() if each.role == "accumulated gradient"}
         frozen = {
@@ -77,9 +85,7 @@ class MadeAnew(DumpRule):
             if role.role == "weight" and not role.updated and name not in trained
         }
         constant: set[Node] = set()
-        for node in dump.nodes():
-            if phases.get(node) not in ("forward", "other") or (node.micro or 0) > 0:
-                continue
+        for node in nodes:
             if _is_constant(node, frozen, constant):
                 constant.add(node)
             elif node.op == "Transpose" and (node.output_bytes or 0) >= least:
@@ -142,6 +148,20 @@ class MadeAnew(DumpRule):
             if source.op not in _LAYS_OUT and source.op not in CARRIES:
                 return
             source = source.inputs[0]
+
+
+def _has_any(nodes: Sequence[Node], weights: set[str]) -> bool:
+    """Whether anything could be told, whatever is known of the weights: that takes longer."""
+    return any(
+        node.op == "Transpose"
+        or (node.op == "Cast" and node.input_types and _is_whole(node.input_types[0]))
+        or _is_constant(node, weights, set())
+        for node in nodes
+    )
+
+
+def _is_whole(value: Abstract | None) -> bool:
+    return value is not None and value.dtype in _WHOLE
 
 
 def _is_constant(node: Node, frozen: set[str], known: set[Node]) -> bool:

@@ -77,10 +77,11 @@ def bytes_by_alltoall(edge: RedistributionReport, report: CheckResult) -> int | 
 
 def pays(edge: RedistributionReport, report: CheckResult) -> bool:
     """Whether ``enable_alltoall`` is off and would save a good part of what an edge receives."""
-    if report.context.enable_alltoall:
+    now = 0 if report.context.enable_alltoall else received_bytes(edge)
+    if now <= 0:
         return False
-    now, other = received_bytes(edge), bytes_by_alltoall(edge, report)
-    return other is not None and now > 0 and now - other >= _LEAST_SHARE * now
+    other = bytes_by_alltoall(edge, report)
+    return other is not None and now - other >= _LEAST_SHARE * now
 
 
 def is_tensor_parallel(edge: RedistributionReport, report: CheckResult) -> bool:

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from irtool.ir.finding import Finding
-from irtool.ir.graph import Node, Unresolved
+from irtool.ir.graph import Unresolved
 from irtool.linting.facts import DumpFacts
-from irtool.linting.rule import EVERY_DUMP, DumpKind, NodeRule
+from irtool.linting.rule import EVERY_DUMP, DumpKind, DumpRule
 from irtool.syntax.printer import print_value
 
 
-class DanglingReference(NodeRule):
+class DanglingReference(DumpRule):
     """A node uses something that the dump does not define."""
 
     code = "SYN010"
@@ -37,16 +37,17 @@ class DanglingReference(NodeRule):
     cases = ("tests/linting/evidence/gate/golden_mixer.validate, damaged",)
     dumps: ClassVar[tuple[DumpKind, ...]] = EVERY_DUMP
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
-        graph = node.graph
-        if graph is None or graph.head is None:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
+        if _is_explained(facts):
             return
-        for reference in node.references():
-            if isinstance(graph.source(reference), Unresolved):
-                if facts.kept("syn010.explained", lambda: _is_explained(facts)):
-                    return
-                what = print_value(reference)
-                yield self.finding(f"{what} is defined nowhere in this dump", node, key=node.op)
+        for graph in facts.dump.graphs:
+            if graph.head is None:
+                continue
+            for node in graph.nodes:
+                for reference in node.references():
+                    if isinstance(graph.source(reference), Unresolved):
+                        what = f"{print_value(reference)} is defined nowhere in this dump"
+                        yield self.finding(what, node, key=node.op)
 
 
 def _is_explained(facts: DumpFacts) -> bool:
