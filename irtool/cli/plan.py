@@ -86,6 +86,8 @@ def _plan(
         for piece in found.written(format.value):
             output.write_dump(piece) if is_dump else output.write(escape_lines(piece))
         output.close()
+        if format is Format.strategy and output_file is not None and _moves_weights(found):
+            note(f"what becomes of checkpoints: irtool ckpt {found.path} {output_file}")
         return fails(fail_on, those=(each.severity for each in found.request.dump.problems))
     return tell(plan_answered(found), output, AnswerForm(format.value), assumptions)
 
@@ -274,6 +276,15 @@ def _is_better(found: Made) -> bool:
     if found.staged is not None:
         return found.staged.is_better
     return plan.before is not None and plan.after.seconds < plan.before.seconds * (1 - 1e-9)
+
+
+def _moves_weights(found: Planned) -> bool:
+    """Whether checkpoints may be there that the plan makes lie otherwise."""
+    made, network = found.made, found.request.network
+    if network is not None or made.staged is not None:
+        return False
+    had = any(each.before is not None and each.changes for each in made.plan.operators)
+    return had or made.elastic is not None
 
 
 command = context_command("plan", _plan)

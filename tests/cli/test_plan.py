@@ -59,6 +59,7 @@ def test_mindspores_file(capsys: pytest.CaptureFixture[str], samples: Path) -> N
         "current_stage",
         "parallel_strategy_item",
         "parallel_out_strategy_item",
+        "parallel_layout_item",
     }
 
 
@@ -471,3 +472,19 @@ def test_an_overlap_that_means_nothing_is_refused(
     status, _, err = run(capsys, samples / LOOP, *arguments)
     assert status == 2
     assert says in err
+
+
+@pytest.mark.parametrize(("to", "moves"), [(4, True), (8, False)])
+def test_a_file_that_moves_weights_names_what_tells_of_checkpoints(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path, to: int, moves: bool
+) -> None:
+    begin = samples / "mlp_semi_auto/step_parallel_begin_0018.ir"
+    if not moves:  # nobody had strategies before
+        begin = samples / "mlp_recursive_search/step_auto_parallel_begin_0010.ir"
+    file = tmp_path / "plan.json"
+    words = () if moves else ("--devices", 8)
+    _, _, err = run(capsys, begin, "--to", to, *words, "--format", "strategy", "-o", file)
+    assert (f"what becomes of checkpoints: irtool ckpt {begin} {file}" in err) == moves
+    if moves:
+        assert main(["ckpt", str(begin), str(file)]) == 0
+        assert "8 checkpoints become 4" in capsys.readouterr().out
