@@ -16,13 +16,14 @@ saved, for networks whose operators were all given different strategies.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 
 from irtool.ir.comments import Location
-from irtool.ir.graph import Node
+from irtool.ir.graph import GraphParameter, Node
+from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network
 
 _NUMBERED = re.compile(r"CNode_(\d+)(?:\$\w+)*")
@@ -371,3 +372,18 @@ def _is_behind(source: Location, user: Location) -> bool:
     first = (user.line, user.column)
     last = (user.end_line or user.line, user.end_column or 0)
     return (first <= begin and end <= last) or end[0] < first[0]
+
+
+def first_weight(node: Node, among: Set[str]) -> str | None:
+    """The first operand that is one of some weights, behind Load, Cast and Depend."""
+    for source in node.inputs:
+        while isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):
+            source = source.inputs[0]
+        if (
+            isinstance(source, GraphParameter)
+            and source.declaration is not None
+            and source.declaration.has_default
+            and source.name in among
+        ):
+            return source.name
+    return None

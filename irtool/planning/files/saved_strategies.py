@@ -18,9 +18,8 @@ from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
-from irtool.planning.files.node_names import Naming
+from irtool.planning.files.node_names import Naming, first_weight
 from irtool.planning.files.parameter_layouts import predicted_layouts
-from irtool.planning.files.strategy_files import first_weight
 from irtool.sharding.check import check
 from irtool.sharding.network.analysis import finding_about
 from irtool.sharding.network.care import primitive

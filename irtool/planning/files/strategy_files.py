@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import GraphParameter, Node
+from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import structure_of
-from irtool.planning.files.node_names import Naming
+from irtool.planning.files.node_names import Naming, first_weight
 from irtool.planning.files.parameter_layouts import layout_object, predicted_layouts
 from irtool.planning.plans.plan import Plan
 from irtool.sharding.network.care import primitive
@@ -281,18 +281,3 @@ def parameter_file(plan: Plan) -> tuple[dict[str, object], tuple[str, ...]]:
         "parallel_layout_item": layout_items(plan.report),
     }
     return file, tuple(left)
-
-
-def first_weight(node: Node, among: Set[str]) -> str | None:
-    """The first operand that is one of some weights, behind Load, Cast and Depend."""
-    for source in node.inputs:
-        while isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):
-            source = source.inputs[0]
-        if (
-            isinstance(source, GraphParameter)
-            and source.declaration is not None
-            and source.declaration.has_default
-            and source.name in among
-        ):
-            return source.name
-    return None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from irtool.cluster.sources import user_location
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.units import bytes_text, plural, ranks_text, seconds_text, tuple_text
-from irtool.planning.plans.edits import NetworkEdit
 from irtool.report.answer import AnswerObject, Json, doc
 from irtool.report.json import json_value
 from irtool.report.model import (
@@ -27,6 +26,9 @@ from irtool.report.page.graph_data import graph_data
 from irtool.report.picture.overlay import Mark, Overlay
 from irtool.report.places import NodePlace, location_text, node_place
 from irtool.sharding.why import Cause
+
+if TYPE_CHECKING:
+    from irtool.planning.plans.edits import NetworkEdit
 
 MOST_CAUSES = 20
 
