@@ -48,12 +48,13 @@ class _Actions(dict[int, dict[str, _Action]]):
         self._callbacks = callbacks
 
     def __missing__(self, state: int) -> dict[str, _Action]:
-        self[state] = made = {
+        made: dict[str, _Action] = {
             name: (argument, 0, None, "")
             if str(action) == _SHIFT
             else (-1, len(argument.expansion), self._callbacks[argument], argument.origin.name)
             for name, (action, argument) in self._states[state].items()
         }
+        self[state] = made
         return made
 
 
