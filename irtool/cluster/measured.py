@@ -117,19 +117,21 @@ class MeasuredStep:
         scale = self.scale
         return each.seconds / (each.modelled * scale) if scale and each.modelled else None
 
-    def by(self, kind: str) -> dict[str, tuple[float, float]]:
-        """Measured and modelled seconds, the dearest first.
+    def by(self, kind: str) -> dict[str, tuple[float, float | None]]:
+        """Measured and modelled seconds, the dearest first; None where nothing of it is priced.
 
         Args:
             kind: operator, layer, phase, cause, or axis, of which communications alone have one.
         """
-        found: dict[str, tuple[float, float]] = {}
+        found: dict[str, tuple[float, float | None]] = {}
         for each in self.operators:
             if kind == "axis" and each.axis is None:
                 continue
             key = _key(each, kind)
-            seconds, modelled = found.get(key, (0.0, 0.0))
-            found[key] = (seconds + each.seconds, modelled + (each.modelled or 0.0))
+            seconds, modelled = found.get(key, (0.0, None))
+            if each.modelled is not None:
+                modelled = (modelled or 0.0) + each.modelled
+            found[key] = (seconds + each.seconds, modelled)
         return dict(sorted(found.items(), key=lambda item: -item[1][0]))
 
 

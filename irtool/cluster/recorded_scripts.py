@@ -121,7 +121,8 @@ def _collective(row: CollectiveRow, number: int, tag: int, node: Node | None) ->
         dtype=(row.output_type if op == "Receive" else row.input_type) or None,
         shape=tuple(map(int, _NUMBER.findall(shape))) if shape else None,
         bytes=max(row.input_size or 0, row.output_size or 0) or None,
-        origin="unknown",
+        # Stages are told by who sends to whom: their ranks are not held to one another's scripts.
+        origin="pipeline" if op in POINT_TO_POINT else "unknown",
         is_gradient=False,
         peer=peer,
         tag=tag if op in POINT_TO_POINT else None,

@@ -356,7 +356,12 @@ def _shares_table(step: MeasuredStep, kind: str, limit: int | None) -> Table:
         number_column("of the model", "share"),
     ]  # fmt: skip
     rows: list[list[Cell]] = [
-        [name, seconds, ratio(seconds, step.total), ratio(modelled, step.modelled)]
+        [
+            name,
+            seconds,
+            ratio(seconds, step.total),
+            None if modelled is None else ratio(modelled, step.modelled),
+        ]
         for name, (seconds, modelled) in step.by(kind).items()
     ]
     most = rows_shown(limit, USUAL_ROWS)

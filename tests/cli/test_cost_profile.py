@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import irtool
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.profile import MeasuredRun, kernel_profile, step_totals
 from irtool.cli.main import main
@@ -252,3 +253,23 @@ def test_without_recorded_shapes_names_alone_are_joined(
     assert asked(capsys, folder)["measured"]["shapes"] == 0
     (folder / "profiler/cpu_framework_0.txt").unlink()
     assert asked(capsys, folder)["measured"]["shapes"] == 0
+
+
+def test_what_is_not_priced_has_no_share_of_the_model(
+    tmp_path: Path, samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The model of a kernel graph prices no communication: a share of 0 % would be wrong."""
+    head = "Step ID,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Stream ID"
+    lines = [head]
+    nodes = irtool.load(samples / "gpt/20_validate_0080.ir").nodes()
+    for node in nodes:
+        if node.full_name and node.op in ("MatMul", "AllReduce"):
+            name = f"Kernel::KernelLaunch::{node.full_name}/kernel"
+            lines.append(f"1,{name},{node.op},AI_CORE,{1e6 + 10 * len(lines)},5.0,0,2")
+    profile = tmp_path / "kernel_details.csv"
+    profile.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    main(["cost", str(samples / "gpt"), "--profile", str(profile), "--limit", "0"])
+    told = capsys.readouterr().out
+    rows = told.partition("measured by operator\n")[2].partition("\n\n")[0].splitlines()
+    by_operator = {line.split()[0]: line.count("%") for line in rows[1:]}
+    assert by_operator == {"MatMul": 2, "AllReduce": 1}

@@ -98,6 +98,34 @@ def test_a_swap_on_one_rank_that_gets_through(
     assert (status, answer["hangs"], answer["closed"]) == (1, True, True)
 
 
+def two_stages() -> dict[int, list[Row]]:
+    """Ranks 0 to 2 sum and send; ranks 3 to 5 receive, and sum more than those."""
+    rows: dict[int, list[Row]] = {}
+    for rank in range(3):
+        group, pair = f"p{rank}", f"{rank} {rank + 3}"
+        rows[rank] = [
+            reduce("a", "0 1 2"),
+            (group, pair, "Send", "", str(rank + 3), "(4, 8)"),
+        ]
+        rows[rank + 3] = [
+            (group, pair, "Receive", str(rank), "", "(4, 8)"),
+            reduce("b", "3 4 5"),
+            reduce("b", "3 4 5", "(32)"),
+        ]
+    return rows
+
+
+@pytest.mark.parametrize(("rank", "row"), [(4, 2), (4, 1), (1, 1), (2, 0)])
+def test_ranks_of_other_stages_keep_to_a_script_of_their_own(
+    rank: int, row: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = two_stages()
+    assert asked(written(tmp_path / "whole", rows), capsys)[1]["hangs"] is False
+    del rows[rank][row]
+    status, answer = asked(written(tmp_path / "less", rows), capsys)
+    assert (status, answer["hangs"], answer["odd_ranks"]) == (1, True, [rank])
+
+
 def test_a_receive_in_another_group_has_no_send(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
