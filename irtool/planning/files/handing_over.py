@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.strategy_file import Keys, StrategyFile
 from irtool.artefacts.strategy_json import read_json_strategies
 from irtool.ir.dump import Dump
@@ -307,7 +308,15 @@ def _text(file: Mapping[str, object]) -> str:
 
 
 def _file(text: str) -> StrategyFile:
-    return read_json_strategies("plan.json", text.encode())
+    """What a written file says.
+
+    Raises:
+        NotExpressible: nothing that can be read back: a plan that keeps strategies of 0 parts, say.
+    """
+    try:
+        return read_json_strategies("plan.json", text.encode())
+    except ArtefactError as error:
+        raise NotExpressible(f"read back, {error.message}") from None
 
 
 def _read_back(plan: Plan, text: str, dump: Dump, context: ParallelContext) -> None:

@@ -55,7 +55,10 @@ class UnknownLayout(ValueError):
 
     def __init__(self, stage: int, name: str, reason: str) -> None:
         super().__init__(f"how {name} lies is not known: {reason}")
-        self.stage = stage
+        self.stage, self.name, self.reason = stage, name, reason
+
+    def __reduce__(self) -> tuple[type[UnknownLayout], tuple[object, ...]]:
+        return type(self), (self.stage, self.name, self.reason)
 
 
 def predicted_file(path: str, reports: Mapping[int, CheckResult], stages: int) -> StrategyFile:
