@@ -119,7 +119,7 @@ def _model_of(dump: Dump, text: str) -> bytes | None:
 
     try:
         return model_bytes(dump, text, print_comment)
-    except (ValueError, RecursionError, MemoryError):
+    except (ValueError, OverflowError, RecursionError, MemoryError):
         return None
 
 

@@ -286,6 +286,16 @@ def test_a_dump_with_problems_tells_them_each_time(tmp_path: Path, folder: Path)
     assert not folder.exists()
 
 
+def test_a_number_that_no_file_holds_is_read_and_not_kept(tmp_path: Path, folder: Path) -> None:
+    huge = tmp_path / "huge.ir"
+    text = text_of(GPT)
+    huge.write_text(text.replace("%para10_", f"%para{10**20}_"))
+    with keeping():
+        dump = irtool.load(huge)
+    assert not dump.problems
+    assert not folder.exists()
+
+
 def test_keeping_ends_with_its_block() -> None:
     assert kept.keeper() is None
     with keeping():
