@@ -351,7 +351,7 @@ def why_answered(asked: CheckQuestion, why: str) -> Answered[list[Cause]]:
         Failure: there is no later dump, or no such node in it.
     """
     if re.fullmatch(r"%\d+", why):
-        chosen: Callable[[Node], bool] = lambda node: node.id == why  # noqa: E731 - as below
+        chosen: Callable[[Node], bool] = lambda node: node.id == why  # noqa: E731 - one type for both branches
     else:
         chosen = read_query("--why", why)
     path = str(asked.source)

@@ -67,6 +67,43 @@ FILES = "Files of the plan"
 _IMITATED: tuple[Way, ...] = ("recursive", "propagation")
 _STRATEGY = Place(formats=("strategy",))
 _JOB = Place(formats=("msjob",))
+JobName = Annotated[
+    str | None,
+    Option(
+        metavar="NAME",
+        help="With --format msjob: what the job is called.",
+        show_default="mindspore-training",
+        group=FILES,
+    ),
+]
+JobImage = Annotated[
+    str | None,
+    Option(
+        metavar="IMAGE",
+        help="With --format msjob: the image of all pods.",
+        show_default="mindspore-image-name:tag",
+        group=FILES,
+    ),
+]
+JobCommand = Annotated[
+    str | None,
+    Option(
+        metavar="SHELL",
+        help="With --format msjob: what every role runs.",
+        show_default="python train.py",
+        group=FILES,
+    ),
+]
+JobServers = Annotated[
+    int | None,
+    Option(
+        least=0,
+        metavar="N",
+        show_default="1 if parameters live on servers, else 0",
+        help="With --format msjob: parameter servers.",
+        group=FILES,
+    ),
+]
 _OUTS = "--pin … -> …"
 _OUTS_PLACE = Place(("plan", "devices"))
 
@@ -224,47 +261,10 @@ class PlanOptions:
         ),
         Place(("recursive",)),
     ] = None
-    name: Annotated[
-        str | None,
-        Option(
-            metavar="NAME",
-            help="With --format msjob: what the job is called.",
-            show_default="mindspore-training",
-            group=FILES,
-        ),
-        _JOB,
-    ] = None
-    image: Annotated[
-        str | None,
-        Option(
-            metavar="IMAGE",
-            help="With --format msjob: the image of all pods.",
-            show_default="mindspore-image-name:tag",
-            group=FILES,
-        ),
-        _JOB,
-    ] = None
-    command: Annotated[
-        str | None,
-        Option(
-            metavar="SHELL",
-            help="With --format msjob: what every role runs.",
-            show_default="python train.py",
-            group=FILES,
-        ),
-        _JOB,
-    ] = None
-    servers: Annotated[
-        int | None,
-        Option(
-            least=0,
-            metavar="N",
-            show_default="1 if parameters live on servers, else 0",
-            help="With --format msjob: parameter servers.",
-            group=FILES,
-        ),
-        _JOB,
-    ] = None
+    name: Annotated[JobName, _JOB] = None
+    image: Annotated[JobImage, _JOB] = None
+    command: Annotated[JobCommand, _JOB] = None
+    servers: Annotated[JobServers, _JOB] = None
     limit: Annotated[options.Limit, Place(formats=("table",))] = None
 
     def given(self) -> dict[str, object]:

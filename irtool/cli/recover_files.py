@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 from irtool.cli.jobs import JobWords, written_job
 from irtool.cli.parameters import Option
 from irtool.cli.plan_asked import json_file
-from irtool.cli.plan_options import FILES, Keys, is_given
+from irtool.cli.plan_options import (
+    FILES,
+    JobCommand,
+    JobImage,
+    JobName,
+    JobServers,
+    Keys,
+    is_given,
+)
 from irtool.cli.report import Failure, note
 
 if TYPE_CHECKING:
@@ -64,43 +72,10 @@ class FileOptions:
             group=FILES,
         ),
     ] = None
-    name: Annotated[
-        str | None,
-        Option(
-            metavar="NAME",
-            help="With --format msjob: what the job is called.",
-            show_default="mindspore-training",
-            group=FILES,
-        ),
-    ] = None
-    image: Annotated[
-        str | None,
-        Option(
-            metavar="IMAGE",
-            help="With --format msjob: the image of all pods.",
-            show_default="mindspore-image-name:tag",
-            group=FILES,
-        ),
-    ] = None
-    command: Annotated[
-        str | None,
-        Option(
-            metavar="SHELL",
-            help="With --format msjob: what every role runs.",
-            show_default="python train.py",
-            group=FILES,
-        ),
-    ] = None
-    servers: Annotated[
-        int | None,
-        Option(
-            least=0,
-            metavar="N",
-            show_default="1 if parameters live on servers, else 0",
-            help="With --format msjob: parameter servers.",
-            group=FILES,
-        ),
-    ] = None
+    name: JobName = None
+    image: JobImage = None
+    command: JobCommand = None
+    servers: JobServers = None
 
 
 def refuse_other_forms(asked: FileOptions, form: RecoverForm) -> None:
