@@ -1,8 +1,9 @@
-"""Makes the tables of the grammars when a wheel is built, so that no command has to."""
+"""Makes the tables of the grammars, and parses the table of operators, when a wheel is built."""
 
 from __future__ import annotations
 
 import importlib.util
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,15 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 ROOT = Path(__file__).resolve().parent
 
 
-class GrammarTables(BuildHookInterface[Any]):
-    """Puts ``dump.tables.json`` and its like beside the grammars in the wheel."""
+class MadeBefore(BuildHookInterface[Any]):
+    """Puts what every command would have to make into the wheel.
+
+    ``dump.tables.json`` and its like stand beside the grammars, ``parsed.json`` beside the texts of
+    the table of operators.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Make the tables, and say where they go."""
+        """Make them, and say where they go."""
         if version == "editable":
             return  # a checkout keeps them in the user's folder for caches
         made = _grammar_tables()
@@ -26,6 +31,10 @@ class GrammarTables(BuildHookInterface[Any]):
             path = Path(self._folder.name) / made.file_of(name)
             path.write_bytes(made.tables_of(name, text, made.built(name, text)))
             build_data["force_include"][str(path)] = f"irtool/grammars/{path.name}"
+        name, data = _parsed_table()
+        path = Path(self._folder.name) / name
+        path.write_bytes(data)
+        build_data["force_include"][str(path)] = f"irtool/operators/entries/{name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Take the files away that the wheel now has."""
@@ -42,3 +51,14 @@ def _grammar_tables() -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _parsed_table() -> tuple[str, bytes]:
+    """Name and bytes of the parsed table; its modules need nothing but Lark."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        from irtool.operators.table import PARSED_FILE, parsed_table
+
+        return PARSED_FILE, parsed_table()
+    finally:
+        sys.path.remove(str(ROOT))

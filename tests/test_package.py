@@ -101,6 +101,21 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel: Path) -> None:
     assert files - names_in(wheel) == set()
 
 
+def test_what_commands_would_have_to_make_comes_with_the_wheel(
+    installed: Path, tmp_path: Path
+) -> None:
+    code = (
+        "from irtool.operators.table import operator_of\n"
+        "from irtool.syntax.grammar import parser_of\n"
+        "assert operator_of('MatMul').rule\n"
+        "for name in ('dump', 'query', 'rule'):\n"
+        "    parser_of(f'{name}.lark')\n"
+    )
+    python, cache = installed / BIN / "python", tmp_path / "cache"
+    checked(python, "-c", code, cwd=installed, IRTOOL_CACHE_DIR=str(cache))
+    assert not cache.exists()
+
+
 def test_nothing_but_the_package_is_in_the_wheel(wheel: Path) -> None:
     tops = {name.partition("/")[0] for name in names_in(wheel)}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"irtool"}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Literal, TypeAlias
 
@@ -97,7 +97,7 @@ def why_not_measured(call: OperatorCall, kind: Kind) -> str:
         return ""
     if kind == "out_layout" and (entry.rule is None or not entry.rule.layout):
         kind = "layout"  # refused for those of its inputs, before its outputs are looked at
-    known = _measured().get(call.op.removeprefix("_"), {})
+    known = _known(call.op.removeprefix("_"))
     if not known:
         return f"{call.op} was never measured"
     forms = known.get(kind, frozenset())
@@ -120,12 +120,18 @@ _WORDS: Mapping[Kind, str] = {
 }
 
 
+@cache
+def _known(op: str) -> Mapping[str, frozenset[str]]:
+    """By kind of strategy, the forms of an operator that were measured."""
+    rows = (line.split("\t") for line in _lines().get(op, ()))
+    return {kind: frozenset(forms.split(" | ")) for _, kind, forms in rows}
+
+
 @lru_cache(maxsize=1)
-def _measured() -> Mapping[str, Mapping[str, frozenset[str]]]:
-    """By operator and kind of strategy, the forms that were measured."""
+def _lines() -> Mapping[str, list[str]]:
+    """The lines of each operator that was measured."""
     text = (resources.files("irtool.operators") / FILE).read_text(encoding="utf-8")
-    found: dict[str, dict[str, frozenset[str]]] = {}
+    found: dict[str, list[str]] = {}
     for line in text.splitlines():
-        op, kind, forms = line.split("\t")
-        found.setdefault(op, {})[kind] = frozenset(forms.split(" | "))
+        found.setdefault(line.partition("\t")[0], []).append(line)
     return found

@@ -1,7 +1,7 @@
 """The table: entries of irtool (``entries/*.rules``), and those that a user declares.
 
-An entry is read when it is first asked for: a text is cut into statements (each begins in the first
-column, what continues it is indented), and what stands inside of one is read by Lark alone.
+A text is cut into statements (each begins in the first column, what continues it is indented), and
+what stands inside of one is read by Lark alone, once: what was parsed is kept (``parsed``).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import resources
@@ -26,6 +27,9 @@ from irtool.operators.notation import (
     read_declarations,
     read_family,
 )
+from irtool.operators.parsed import Parsed, kept_form, parsed_bytes, parsed_from
+from irtool.syntax.grammar import grammar_text
+from irtool.syntax.kept_files import KeptFiles, digest
 
 UNKNOWN = Operator("")
 """What is known of an operator that the table has no entry for: nothing."""
@@ -152,21 +156,30 @@ def load_functions() -> None:
 
 
 @lru_cache(maxsize=1)
+def _texts() -> Mapping[str, str]:
+    """The texts of the table, by the names of their files."""
+    folder = resources.files("irtool.operators") / "entries"
+    files = [file for file in folder.iterdir() if file.name.endswith(".rules")]
+    return {
+        file.name: file.read_text(encoding="utf-8")
+        for file in sorted(files, key=lambda file: file.name)
+    }
+
+
+@lru_cache(maxsize=1)
 def _statements() -> Mapping[str, _Statement]:
     """Where each entry of irtool stands, by its name."""
     found: dict[str, _Statement] = {}
-    folder = resources.files("irtool.operators") / "entries"
-    files = [file for file in folder.iterdir() if file.name.endswith(".rules")]
-    for file in sorted(files, key=lambda file: file.name):
+    for source, whole in _texts().items():
         family = ""
-        for text in _cut(file.read_text(encoding="utf-8")):
+        for text in _cut(whole):
             if text.startswith("family "):
                 family = text
                 continue
-            for name in _names_of(text, file.name):
+            for name in _names_of(text, source):
                 if name in found:
-                    raise ValueError(f"two entries for {name}: {found[name].source}, {file.name}")
-                found[name] = _Statement(file.name, family, text)
+                    raise ValueError(f"two entries for {name}: {found[name].source}, {source}")
+                found[name] = _Statement(source, family, text)
     return found
 
 
@@ -222,17 +235,65 @@ def _family(text: str, source: str) -> Family:
 
 
 @cache
-def _shipped(statement: _Statement) -> Mapping[str, Declaration]:
+def _read(statement: _Statement) -> Mapping[str, Declaration]:
     family = _family(statement.family, statement.source)
     found = read_declarations(statement.text, statement.source, family)
     return {one.op: one for one in found}
 
 
+PARSED_FILE = "parsed.json"
+"""Beside the texts of the table in a wheel: all entries, parsed."""
+
+
+def parsed_table() -> bytes:
+    """All entries, parsed anew, as they are kept."""
+    read = {name: _read(statement)[name] for name, statement in _statements().items()}
+    return parsed_bytes(_key(), read)
+
+
+def _key() -> str:
+    """What kept entries fit: texts, grammar, what reads them, and the form they are kept in."""
+    reads = (resources.files("irtool.operators") / "notation.py").read_bytes()
+    return digest(
+        kept_form(), grammar_text("rule.lark"), reads, *_texts(), *_texts().values()
+    ).hex()
+
+
+@lru_cache(maxsize=1)
+def _kept() -> Parsed | None:
+    """All entries as they were parsed before, or now; None where that can't be told."""
+    try:
+        key = _key()
+    except OSError:  # installed without the source of its modules
+        return None
+    with suppress(OSError):
+        beside = resources.files("irtool.operators") / "entries" / PARSED_FILE
+        if kept := parsed_from(key, beside.read_bytes()):
+            return kept
+    files, place = KeptFiles("entries"), bytes.fromhex(key)
+    data = files.get(place)
+    if data and (kept := parsed_from(key, data)):
+        return kept
+    data = parsed_table()
+    files.put(place, data)
+    return parsed_from(key, data)
+
+
+def _shipped(name: str) -> Declaration | None:
+    """What irtool says of an operator."""
+    kept = _kept()
+    if kept is not None:
+        with suppress(ValueError):  # damaged: the text says the same
+            return kept.of(name)
+    statement = _statements().get(name)
+    return None if statement is None else _read(statement)[name]
+
+
 @cache
 def _entry(name: str) -> Operator | None:
     """An entry by its very name."""
-    statement = _statements().get(name)
-    said = [] if statement is None else [_shipped(statement)[name]]
+    shipped = _shipped(name)
+    said = [] if shipped is None else [shipped]
     own = _declared.get(name, [])
     if not said and not own:
         return None

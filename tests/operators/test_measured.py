@@ -44,7 +44,8 @@ def test_what_was_measured_is_known() -> None:
 
 
 def test_what_was_not_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measured, "_measured", lambda: {"ReLU": {"tuple": frozenset({"t"})}})
+    forms = {"ReLU": {"tuple": frozenset({"t"})}}
+    monkeypatch.setattr(measured, "_known", lambda op: forms.get(op, {}))
     assert why_not_measured(call("ReLU", tensor(4)), "tuple") == ""
     assert why_not_measured(call("Tanh", tensor(4)), "tuple") == "Tanh was never measured"
     assert why_not_measured(call("ReLU", tensor(4)), "layout") == (
@@ -68,7 +69,8 @@ def test_layouts_are_refused_by_a_class_whatever_the_call() -> None:
 def test_where_only_what_was_measured_counts_the_rest_is_unknown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(measured, "_measured", lambda: {"ReLU": {"tuple": frozenset({"t"})}})
+    forms = {"ReLU": {"tuple": frozenset({"t"})}}
+    monkeypatch.setattr(measured, "_known", lambda op: forms.get(op, {}))
     asked, other = call("ReLU", tensor(16, 16)), call("Tanh", tensor(16, 16))
     context = Context(tuple(range(8)), 8)
     assert judge(other, ((2, 4),), context).verdict == "legal"
