@@ -140,20 +140,20 @@ def exchange_ranks(node: Node, rank: int) -> tuple[int, ...] | None:
     operator = COMMUNICATION.get(node.op)
     if operator is None or not operator.base.startswith("NeighborExchange"):
         return None
-    found = {rank}
+    participants = {rank}
     for name in ("send_rank_ids", "recv_rank_ids"):
         ids = node.attribute(name)
         if isinstance(ids, int):  # a list of one is printed without brackets
             ids = (ids,)
         if isinstance(ids, tuple | list):
-            found.update(peer for peer in cast("Sequence[int]", ids) if peer >= 0)
-    return tuple(sorted(found))
+            participants.update(peer for peer in cast("Sequence[int]", ids) if peer >= 0)
+    return tuple(sorted(participants))
 
 
 def collectives(dump: DumpModel, device_num: int | None = None) -> tuple[Collective, ...]:
     """Every collective of a dump, in printed order."""
-    found = (collective(node, device_num) for node in dump.nodes(where=is_collective))
-    return tuple(item for item in found if item is not None)
+    candidates = (collective(node, device_num) for node in dump.nodes(where=is_collective))
+    return tuple(item for item in candidates if item is not None)
 
 
 # ---- how much --------------------------------------------------------------------------------
@@ -186,8 +186,8 @@ def _sent_shape(node: Node) -> tuple[int, ...] | None:
     if not isinstance(shape, list | tuple):
         return None
     sizes = cast("Sequence[object]", shape)
-    found = tuple(size for size in sizes if isinstance(size, int) and size >= 0)
-    return found if len(found) == len(sizes) else None
+    dimensions = tuple(size for size in sizes if isinstance(size, int) and size >= 0)
+    return dimensions if len(dimensions) == len(sizes) else None
 
 
 def _parameter_name(node: Node, attributes: Attributes) -> str | None:

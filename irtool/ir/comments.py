@@ -151,25 +151,25 @@ class Comments:
     @property
     def locations(self) -> tuple[Location, ...]:
         """Where the user's code made this node, outermost call first."""
-        found: list[Location] = []
+        locations: list[Location] = []
         for line in self.lines:
             if isinstance(line, Heading) and line.opens_forward:
                 break
             if isinstance(line, Location):
-                found.append(line)
-        return tuple(found)
+                locations.append(line)
+        return tuple(locations)
 
     @property
     def forward_locations(self) -> tuple[Location, ...]:
         """Of a gradient node: where the user's code made its forward node."""
-        found: list[Location] = []
+        locations: list[Location] = []
         inside = False
         for line in self.lines:
             if isinstance(line, Heading):
                 inside = line.opens_forward
             elif inside and isinstance(line, Location):
-                found.append(line)
-        return tuple(found)
+                locations.append(line)
+        return tuple(locations)
 
     @property
     def is_backward(self) -> bool:

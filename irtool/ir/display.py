@@ -28,7 +28,7 @@ def view_of(kind: type) -> View | None:
     """The function that shows values of a type, or None."""
     for module in _SOURCES:
         import_module(module)
-    names = (f"{each.__module__}.{each.__qualname__}" for each in kind.__mro__)
+    names = (f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__)
     return next((VIEWS[name] for name in names if name in VIEWS), None)
 
 

@@ -29,8 +29,8 @@ class Dump(DumpModel, Shown):
 
 def dump_of(node: Node) -> Dump | None:
     """The dump that a node stands in; None of a node that was made by itself."""
-    found = node.graph.dump if node.graph is not None else None
-    return found if isinstance(found, Dump) else None
+    dump = node.graph.dump if node.graph is not None else None
+    return dump if isinstance(dump, Dump) else None
 
 
 def dumps_of(whole: Whole) -> tuple[Dump, ...]:

@@ -191,14 +191,14 @@ class Node:
     @property
     def in_layout(self) -> object:
         """Input layouts (device matrix and tensor map each), or None."""
-        found = _value(self.strategy, "in_layout")
-        return found if found is not None else _value(self.primitive_attributes, "in_layout")
+        layout = _value(self.strategy, "in_layout")
+        return layout if layout is not None else _value(self.primitive_attributes, "in_layout")
 
     @property
     def out_layout(self) -> object:
         """Output layouts, or None."""
-        found = _value(self.strategy, "out_layout")
-        return found if found is not None else _value(self.primitive_attributes, "out_layout")
+        layout = _value(self.strategy, "out_layout")
+        return layout if layout is not None else _value(self.primitive_attributes, "out_layout")
 
     # -- where it comes from -----------------------------------------------------------------
 
@@ -258,14 +258,14 @@ class Node:
     @property
     def micro(self) -> int | None:
         """Micro-batch index in a pipeline."""
-        found = _value(self.primal_attributes, "micro")
-        return found if isinstance(found, int) else None
+        micro = _value(self.primal_attributes, "micro")
+        return micro if isinstance(micro, int) else None
 
     @property
     def stage(self) -> int | None:
         """Pipeline stage, where the node says so."""
-        found = self.attribute("stage")
-        return found if isinstance(found, int) else None
+        stage = self.attribute("stage")
+        return stage if isinstance(stage, int) else None
 
     # -- neighbours --------------------------------------------------------------------------
 
@@ -482,14 +482,16 @@ class Graph(Shown):
         types: tuple[Abstract | None, ...] = next(
             (item.types for item in self.prelude if isinstance(item, ParameterList)), ()
         )
-        found: list[GraphParameter] = []
+        parameters: list[GraphParameter] = []
         for index, item in enumerate(references):
             if isinstance(item, Parameter):
-                found.append(GraphParameter(item.number, item.name, self.name, item.type, item))
+                parameters.append(
+                    GraphParameter(item.number, item.name, self.name, item.type, item)
+                )
             else:
                 type = types[index] if index < len(types) else None
-                found.append(GraphParameter(item.number, item.label, self.name, type))
-        return tuple(found)
+                parameters.append(GraphParameter(item.number, item.label, self.name, type))
+        return tuple(parameters)
 
     # -- what references mean ------------------------------------------------------------------
 
@@ -499,31 +501,31 @@ class Graph(Shown):
 
     @cached_property
     def _by_name(self) -> dict[str, tuple[Node, ...]]:
-        found: dict[str, list[Node]] = {}
+        by_name: dict[str, list[Node]] = {}
         for node in self.nodes:
             if node.name is not None:
-                found.setdefault(node.name, []).append(node)
-        return {name: tuple(nodes) for name, nodes in found.items()}
+                by_name.setdefault(node.name, []).append(node)
+        return {name: tuple(nodes) for name, nodes in by_name.items()}
 
     @cached_property
     def _parameter_table(self) -> dict[tuple[int | None, str | None], GraphParameter]:
         """Parameters by number and label, and by number alone where there is a number."""
-        found: dict[tuple[int | None, str | None], GraphParameter] = {}
+        table: dict[tuple[int | None, str | None], GraphParameter] = {}
         for item in self.parameters:
-            found.setdefault((item.number, item.label), item)
+            table.setdefault((item.number, item.label), item)
             if item.number:
-                found.setdefault((item.number, None), item)
-        return found
+                table.setdefault((item.number, None), item)
+        return table
 
     @cached_property
     def _first_use(self) -> dict[str, int]:
         """For each graph that this one uses, the position of the first node that does."""
-        found: dict[str, int] = {}
+        first_use: dict[str, int] = {}
         for position, node in enumerate(self.nodes):
             for reference in node.references():
                 if isinstance(reference, GraphReference):
-                    found.setdefault(reference.name, position)
-        return found
+                    first_use.setdefault(reference.name, position)
+        return first_use
 
     @property
     def used_graphs(self) -> tuple[str, ...]:
@@ -551,8 +553,8 @@ class Graph(Shown):
             case ParameterReference():
                 return self._parameter(operand)
             case GraphReference():
-                found = self.dump.graph(operand.name) if self.dump else None
-                return found or Unresolved(operand)
+                graph = self.dump.graph(operand.name) if self.dump else None
+                return graph or Unresolved(operand)
             case ForeignNode():
                 return self._foreign(operand, type)
             case ForeignParameter():
@@ -565,14 +567,14 @@ class Graph(Shown):
 
     def inputs(self, node: Node) -> tuple[Source, ...]:
         """What each operand of one of its nodes stands for; several answers of a command ask."""
-        found = self._inputs.get(node)
-        if found is None:
+        sources = self._inputs.get(node)
+        if sources is None:
             types = node.input_types
             if len(types) != len(node.operands):
                 types = (None,) * len(node.operands)
-            found = tuple(map(self.source, node.operands, types))
-            self._inputs[node] = found
-        return found
+            sources = tuple(map(self.source, node.operands, types))
+            self._inputs[node] = sources
+        return sources
 
     @cached_property
     def _inputs(self) -> dict[Node, tuple[Source, ...]]:
@@ -594,22 +596,22 @@ class Graph(Shown):
         """Graphs of this dump that ``node`` may call."""
         if self.dump is None:
             return ()
-        found = [self.dump.graph(name) for name in node.callees]
-        return tuple(graph for graph in found if graph is not None)
+        graphs = [self.dump.graph(name) for name in node.callees]
+        return tuple(graph for graph in graphs if graph is not None)
 
     def _parameter(self, reference: ParameterReference) -> Source:
         # The label may differ between definition and use, so that the number decides; but dumps
         # in calling order (MS_DEV_DUMP_IR_SORT_MODE) number the parameters of two graphs alike,
         # and those of failed compilations number all of them 0: there the label does.
         number, label = reference.number, reference.label
-        found = self._parameter_table.get((number, label))
-        if found is None and self.dump is not None:
-            found = self.dump.parameter_by_label(number, label)
-        if found is None and number:
-            found = self._parameter_table.get((number, None))
-        if found is None and self.dump is not None:
-            found = self.dump.parameter_by_number(number, label)
-        return found or Unresolved(reference)
+        parameter = self._parameter_table.get((number, label))
+        if parameter is None and self.dump is not None:
+            parameter = self.dump.parameter_by_label(number, label)
+        if parameter is None and number:
+            parameter = self._parameter_table.get((number, None))
+        if parameter is None and self.dump is not None:
+            parameter = self.dump.parameter_by_number(number, label)
+        return parameter or Unresolved(reference)
 
     def _foreign(self, reference: ForeignNode, type: Abstract | None) -> Source:
         owner = self.dump.graph(reference.graph) if self.dump else None
@@ -644,24 +646,24 @@ class Graph(Shown):
     @cached_property
     def _reached_from(self) -> set[str]:
         """Names of this graph and of all that use it, directly or through others."""
-        found = {self.name}
+        reached = {self.name}
         pending = [self.name]
         while pending and self.dump is not None:
             for user in self.dump.graph_users(pending.pop()):
-                if user not in found:
-                    found.add(user)
+                if user not in reached:
+                    reached.add(user)
                     pending.append(user)
-        return found
+        return reached
 
     # -- users ---------------------------------------------------------------------------------
 
     @cached_property
     def _users(self) -> dict[Node, list[Node]]:
-        found: dict[Node, list[Node]] = {}
+        by_producer: dict[Node, list[Node]] = {}
         for node in self.nodes:
             for producer in dict.fromkeys(self._local_producers(node)):
-                found.setdefault(producer, []).append(node)
-        return found
+                by_producer.setdefault(producer, []).append(node)
+        return by_producer
 
     def _local_producers(self, node: Node) -> Iterator[Node]:
         by_number = self._by_number
@@ -735,20 +737,20 @@ class DumpModel:
     @cached_property
     def properties(self) -> dict[str, str]:
         """Header facts as printed, by key: ``{"IR entry": "…", "Total subgraphs": "1", …}``."""
-        found: dict[str, str] = {}
+        properties: dict[str, str] = {}
         for item in self.items:
             if isinstance(item, Property):
-                found.setdefault(item.key.lstrip("# ").rstrip(), item.value)
-        return found
+                properties.setdefault(item.key.lstrip("# ").rstrip(), item.value)
+        return properties
 
     @cached_property
     def entry(self) -> Graph | None:
         """The graph that the header names as entry; without a header, the last one."""
         name = self.properties.get("IR entry")
         if name is not None:
-            found = self.graph(name.lstrip("@"))
-            if found is not None:
-                return found
+            graph = self.graph(name.lstrip("@"))
+            if graph is not None:
+                return graph
         return self.graphs[-1] if self.graphs else None
 
     @property
@@ -780,10 +782,10 @@ class DumpModel:
 
     @cached_property
     def _graph_by_name(self) -> dict[str, Graph]:
-        found: dict[str, Graph] = {}
+        by_name: dict[str, Graph] = {}
         for graph in self.graphs:
-            found.setdefault(graph.name, graph)
-        return found
+            by_name.setdefault(graph.name, graph)
+        return by_name
 
     def graph(self, name: str) -> Graph | None:
         """The graph called ``name`` (without ``@``)."""
@@ -791,11 +793,11 @@ class DumpModel:
 
     @cached_property
     def _graph_users(self) -> dict[str, dict[str, None]]:
-        found: dict[str, dict[str, None]] = {}
+        users: dict[str, dict[str, None]] = {}
         for graph in self.graphs:
             for name in graph.used_graphs:
-                found.setdefault(name, {})[graph.name] = None
-        return found
+                users.setdefault(name, {})[graph.name] = None
+        return users
 
     def graph_users(self, name: str) -> tuple[str, ...]:
         """Names of the graphs whose nodes call the graph ``name`` or use it as a value."""
@@ -803,18 +805,18 @@ class DumpModel:
 
     @cached_property
     def _parameter_table(self) -> dict[tuple[int | None, str | None], GraphParameter]:
-        found: dict[tuple[int | None, str | None], GraphParameter] = {}
+        table: dict[tuple[int | None, str | None], GraphParameter] = {}
         entry = self.entry
         for graph in self.graphs:
             for item in graph.parameters:
-                found.setdefault((item.number, item.label), item)
+                table.setdefault((item.number, item.label), item)
                 if item.number:
-                    found.setdefault((item.number, None), item)
+                    table.setdefault((item.number, None), item)
         if entry is None or not entry.parameters:
             for item in self.parameters:
                 made = GraphParameter(item.number, item.name, "", item.type, item)
-                found.setdefault((item.number, None), made)
-        return found
+                table.setdefault((item.number, None), made)
+        return table
 
     def parameter_by_label(self, number: int | None, label: str | None) -> GraphParameter | None:
         """The parameter with exactly this number and label, of any graph."""
@@ -830,7 +832,7 @@ class DumpModel:
 
     @cached_property
     def _foreign_users(self) -> dict[Node, list[Node]]:
-        found: dict[Node, list[Node]] = {}
+        by_producer: dict[Node, list[Node]] = {}
         for graph in self.graphs:
             for node in graph.nodes:
                 if not _takes_foreign(node):
@@ -843,10 +845,10 @@ class DumpModel:
                     if isinstance(producer, AmbiguousReference):
                         producer = producer.likely
                     if isinstance(producer, Node) and producer.graph is not graph:
-                        users = found.setdefault(producer, [])
+                        users = by_producer.setdefault(producer, [])
                         if not users or users[-1] is not node:
                             users.append(node)
-        return found
+        return by_producer
 
     def foreign_users(self, node: Node) -> tuple[Node, ...]:
         """Nodes of other graphs that use ``node`` as a free variable."""

@@ -25,12 +25,12 @@ def text_hash(text: str) -> int:
     """The 64-bit hash of a text (UTF-8)."""
     data = text.encode()
     state = _SEED ^ (len(data) * _FACTOR & _MASK)
-    whole = len(data) & ~7
-    for start in range(0, whole, 8):
+    aligned = len(data) & ~7
+    for start in range(0, aligned, 8):
         word = int.from_bytes(data[start : start + 8], "little") * _FACTOR & _MASK
         state = (state ^ (_mixed(word) * _FACTOR & _MASK)) * _FACTOR & _MASK
-    if whole < len(data):
-        state = (state ^ int.from_bytes(data[whole:], "little")) * _FACTOR & _MASK
+    if aligned < len(data):
+        state = (state ^ int.from_bytes(data[aligned:], "little")) * _FACTOR & _MASK
     state = _mixed(state) * _FACTOR & _MASK
     return _mixed(state)
 

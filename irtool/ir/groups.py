@@ -117,12 +117,12 @@ def _listed_ranks(
     for key in ("rank_list", "group_rank_ids"):
         if key == "group_rank_ids" and node.op in POINT_TO_POINT and group in WORLD_GROUPS:
             continue  # the two ends, not the group
-        found = attributes.get(key)
-        if isinstance(found, tuple | list):
-            ranks = cast("tuple[object, ...] | list[object]", found)
-            whole = [rank for rank in ranks if isinstance(rank, int) and is_rank(rank)]
-            if whole and len(whole) == len(ranks):
-                return tuple(sorted(whole)), "rank_list" if key == "rank_list" else "group_rank_ids"
+        value = attributes.get(key)
+        if isinstance(value, tuple | list):
+            ranks = cast("tuple[object, ...] | list[object]", value)
+            valid = [rank for rank in ranks if isinstance(rank, int) and is_rank(rank)]
+            if valid and len(valid) == len(ranks):
+                return tuple(sorted(valid)), "rank_list" if key == "rank_list" else "group_rank_ids"
     text = attributes.get("group_ranks")
     if isinstance(text, int) and not isinstance(text, bool) and is_rank(text):
         return (text,), "group_ranks"
@@ -159,11 +159,11 @@ def peer_rank(
 
 def text_attribute(attributes: Attributes, key: str) -> str | None:
     """An attribute that is a text; None for anything else."""
-    found = attributes.get(key)
-    return found if isinstance(found, str) else None
+    value = attributes.get(key)
+    return value if isinstance(value, str) else None
 
 
 def integer_attribute(attributes: Attributes, key: str) -> int | None:
     """An attribute that is a whole number; None for anything else, True and False too."""
-    found = attributes.get(key)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    value = attributes.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

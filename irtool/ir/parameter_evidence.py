@@ -68,18 +68,18 @@ def evidence(dump: Dump) -> Evidence:
     if not reader.unknown.isdisjoint(aliases):
         reader = _Reader(dump, phase_of, aliases)
         reader.run()
-    found = reader.found
-    for taken, names in found.optimizers:
+    record = reader.evidence
+    for taken, names in record.optimizers:
         # Most take the weight first; of some it stands behind their hyperparameters.
-        weight = next((name for name in taken if name in found.computed_with), None)
+        weight = next((name for name in taken if name in record.computed_with), None)
         weight = weight or next(iter(taken), None)
         if weight is not None:
-            found.updates.add(weight)
-            found.updated_from.setdefault(weight, set()).update(names)
+            record.updates.add(weight)
+            record.updated_from.setdefault(weight, set()).update(names)
             for name in taken:
-                found.updated_from.setdefault(name, set())
-    found.trains |= bool(found.optimizers)
-    return found
+                record.updated_from.setdefault(name, set())
+    record.trains |= bool(record.optimizers)
+    return record
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +103,7 @@ class _Reader(Runner):
         super().__init__(dump, MAX_NODES)
         self.phase_of = phase_of
         self.aliases = aliases
-        self.found = Evidence()
+        self.evidence = Evidence()
         self.kept: list[tuple[Ran, tuple[Graph, ...]]] = []
         self.unknown: set[_Key] = set()
         """Parameters of graphs that nobody handed anything to."""
@@ -112,7 +112,7 @@ class _Reader(Runner):
 
     def steps_of(self, graph: Graph) -> tuple[Step, ...]:
         """What a parameter, a gradient or a function may reach."""
-        found: list[Step] = []
+        steps: list[Step] = []
         clear: set[int | None] = set()  # numbers of nodes that nothing of interest comes from
         for node in graph.nodes:
             op = node.op
@@ -121,14 +121,14 @@ class _Reader(Runner):
                 clear.add(node.number)
                 continue
             if phase == "backward" and op != "J":
-                self.found.trains = True
+                self.evidence.trains = True
             if _is_reached(node, op, clear):
-                found.append(step_of(graph, node))
+                steps.append(step_of(graph, node))
                 if op in PLUMBING or phase not in _COMPUTING or _updates(node, op, phase):
                     continue
             if phase != "backward" or op in PLUMBING or _updates(node, op, phase):
                 clear.add(node.number)
-        return tuple(found)
+        return tuple(steps)
 
     def not_run(self, node: Node) -> Bound:
         """A node that nothing of interest reaches stands for itself."""
@@ -150,7 +150,7 @@ class _Reader(Runner):
             return _Value(node, inputs, self._update(node, op, inputs))
         names = self._names(inputs)
         if phase in _COMPUTING:
-            self.found.computed_with |= names
+            self.evidence.computed_with |= names
             return _Value(node, inputs, is_gradient=phase == "backward")
         behind = names if len(names) <= _MANY else _NONE
         return _Value(node, inputs, behind, self._is_scaled_gradient(op, inputs))
@@ -175,16 +175,16 @@ class _Reader(Runner):
         if is_optimizer(op):
             direct = [self._names((item,)) for item in inputs if isinstance(item, GraphParameter)]
             taken = tuple(name for names in direct if len(names) == 1 for name in names)
-            self.found.optimizers.append((taken, self._names(inputs)))
+            self.evidence.optimizers.append((taken, self._names(inputs)))
             return frozenset(taken[:1])
         names = self._names((target,))
         if len(names) != 1:
             return _NONE
         (name,) = names
-        values = self.found.updated_from.setdefault(name, set())
+        values = self.evidence.updated_from.setdefault(name, set())
         values |= self._names(rest)
         if rest and self._adds(op, name, rest[0]):
-            self.found.sums.add(name)
+            self.evidence.sums.add(name)
         return names
 
     def _adds(self, op: str, name: str, value: Bound) -> bool:
@@ -219,19 +219,19 @@ class _Reader(Runner):
         return self._is_gradient(first) and all(_is_small(source) for source in rest)
 
     def _names(self, sources: Iterable[Bound]) -> Names:
-        found = _NONE
+        union = _NONE
         for source in sources:
             if isinstance(source, _Value):
                 names = source.names
             elif isinstance(source, GraphParameter):
                 names = self._named(source)
-                self.found.mentioned |= names
+                self.evidence.mentioned |= names
             elif isinstance(source, tuple):
                 names = self._names(source)
             else:
                 continue
-            found = found | names if found and names else found or names
-        return found
+            union = union | names if union and names else union or names
+        return union
 
     def _named(self, source: GraphParameter) -> Names:
         names, key = named(source, self.aliases)
@@ -293,7 +293,7 @@ def named(source: GraphParameter, aliases: Mapping[_Key, Names]) -> tuple[Names,
 
 def _aliases(kept: Iterable[tuple[Ran, tuple[Graph, ...]]]) -> dict[_Key, Names]:
     """Parameters of graphs behind calls that were kept, by what the calls hand to them."""
-    found: dict[_Key, Names] = {}
+    aliases: dict[_Key, Names] = {}
     handed = [
         pair
         for call, graphs in kept
@@ -301,15 +301,15 @@ def _aliases(kept: Iterable[tuple[Ran, tuple[Graph, ...]]]) -> dict[_Key, Names]
         for pair in zip(graph.parameters, call.inputs, strict=False)
     ]
     for _ in range(3):  # calls in called graphs hand on what they were handed
-        before = len(found)
+        before = len(aliases)
         for parameter, argument in handed:
-            names = _loaded(argument, found)
+            names = _loaded(argument, aliases)
             if names:
                 key = (parameter.graph, parameter.number, parameter.label)
-                found[key] = found.get(key, _NONE) | names
-        if len(found) == before:
+                aliases[key] = aliases.get(key, _NONE) | names
+        if len(aliases) == before:
             break
-    return found
+    return aliases
 
 
 def _loaded(source: object, aliases: Mapping[_Key, Names]) -> Names:

@@ -39,12 +39,12 @@ class ParameterRole:
 
 def parameter_roles(dump: Dump) -> Mapping[str, ParameterRole]:
     """The role of every declared parameter of a dump, by name."""
-    found = _KNOWN.get(id(dump))
-    if found is None or found[0] is not dump:
+    entry = _KNOWN.get(id(dump))
+    if entry is None or entry[0] is not dump:
         if len(_KNOWN) >= _MOST_KNOWN:
             _KNOWN.clear()
-        found = _KNOWN[id(dump)] = dump, _Roles(dump, evidence(dump)).all()
-    return found[1]
+        entry = _KNOWN[id(dump)] = dump, _Roles(dump, evidence(dump)).all()
+    return entry[1]
 
 
 _MOST_KNOWN = 8
@@ -88,17 +88,17 @@ class _Roles:
         weights = {name for name in valued if self._is_weight(name)}
         self.updated = weights & self.seen.updated_from.keys()
         kept_for = self._kept_for(valued, weights)
-        found: dict[str, ParameterRole] = {}
+        roles: dict[str, ParameterRole] = {}
         for name, item in self.by_name.items():
             if not item.is_weight:
-                found[name] = ParameterRole("input", name)
+                roles[name] = ParameterRole("input", name)
             elif is_accumulated(name):
-                found[name] = ParameterRole("accumulated gradient", self.named[name])
+                roles[name] = ParameterRole("accumulated gradient", self.named[name])
             elif name in weights:
-                found[name] = ParameterRole("weight", name, name in self.updated)
+                roles[name] = ParameterRole("weight", name, name in self.updated)
             else:
-                found[name] = self._kept(name, kept_for.get(name, set()))
-        return found
+                roles[name] = self._kept(name, kept_for.get(name, set()))
+        return roles
 
     def _is_weight(self, name: str) -> bool:
         if is_accumulated(name):
@@ -112,8 +112,8 @@ class _Roles:
 
     def _kept_for(self, valued: Iterable[str], weights: set[str]) -> dict[str, set[str]]:
         """The weights that each parameter is kept for, by what updates read of one another."""
-        found: dict[str, set[str]] = {name: set() for name in valued}
-        links: dict[str, set[str]] = {name: set() for name in found}
+        kept_for: dict[str, set[str]] = {name: set() for name in valued}
+        links: dict[str, set[str]] = {name: set() for name in kept_for}
         for target, values in self.seen.updated_from.items():
             for name in values:
                 if target != name and name in links and target in links:
@@ -122,7 +122,7 @@ class _Roles:
                         links[target].add(name)
         todo = list(weights & links.keys())
         for weight in todo:
-            found[weight].add(weight)
+            kept_for[weight].add(weight)
         # From a weight to what its update reads, and from there on to what that is computed from.
         changed = True
         while changed:
@@ -130,11 +130,11 @@ class _Roles:
             for name, others in links.items():
                 if name in weights:
                     continue
-                new = {weight for other in others for weight in found[other]} - found[name]
+                new = {weight for other in others for weight in kept_for[other]} - kept_for[name]
                 if new:
-                    found[name] |= new
+                    kept_for[name] |= new
                     changed = True
-        return found
+        return kept_for
 
     def _kept(self, name: str, weights: set[str]) -> ParameterRole:
         """The role of what no operator computes with."""

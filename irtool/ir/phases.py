@@ -55,7 +55,7 @@ def phases(dump: DumpModel) -> Mapping[Node, Phase]:
     return known
 
 
-def _phases_of(nodes: tuple[Node, ...], found: dict[Node, Phase]) -> None:
+def _phases_of(nodes: tuple[Node, ...], phase_of: dict[Node, Phase]) -> None:
     marks: dict[Node, Phase | None] = {}
     data: dict[Node, list[Node]] = {}
     late: set[Node] = set()
@@ -73,7 +73,7 @@ def _phases_of(nodes: tuple[Node, ...], found: dict[Node, Phase]) -> None:
         mark = marks[node]
         if mark is None:
             mark = _from_users(node, node in late, wanted.get(node, _NOBODY))
-        found[node] = mark
+        phase_of[node] = mark
         taken = data[node]
         if not taken:
             continue

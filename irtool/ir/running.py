@@ -333,11 +333,11 @@ class Runner(ABC):
         if isinstance(source, Node):  # most are
             owner = source.graph
             if owner is frame.graph:
-                found = frame.values.get(source)
+                value = frame.values.get(source)
             else:
                 place = self._frame_of(frame, owner.name) if owner is not None else None
-                found = place.values.get(source) if place is not None else None
-            return found if found is not None else self.not_run(source)
+                value = place.values.get(source) if place is not None else None
+            return value if value is not None else self.not_run(source)
         if isinstance(source, GraphParameter):
             owner_frame = self._frame_of(frame, source.graph)
             if owner_frame is None:

@@ -45,10 +45,10 @@ class ClosureSet:
     @property
     def graphs(self) -> tuple[str, ...]:
         """Names of all graphs in it."""
-        found: list[str] = []
+        names: list[str] = []
         for member in self.members:
-            found += [member.name] if isinstance(member, GraphReference) else member.graphs
-        return tuple(found)
+            names += [member.name] if isinstance(member, GraphReference) else member.graphs
+        return tuple(names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ def to_arrow(dump: DumpModel) -> Any:
 
 def _row(node: Node, graph: str, stage: str) -> dict[str, Any]:
     output = node.output_type
-    found = collective(node)
+    communication = collective(node)
     place = node.location
     return {
         "graph": graph,
@@ -131,13 +131,15 @@ def _row(node: Node, graph: str, stage: str) -> dict[str, Any]:
         "stage": node.stage,
         "unique_id": node.unique_id,
         "forward_unique_id": node.forward_unique_id,
-        "collective": found.op if found else None,
-        "group": found.group if found else None,
-        "ranks": list(found.ranks) if found and found.ranks is not None else None,
-        "peer": found.peer if found else None,
-        "communicated_bytes": found.bytes if found else None,
-        "origin": found.origin if found else None,
-        "parameter": found.parameter if found else None,
+        "collective": communication.op if communication else None,
+        "group": communication.group if communication else None,
+        "ranks": list(communication.ranks)
+        if communication and communication.ranks is not None
+        else None,
+        "peer": communication.peer if communication else None,
+        "communicated_bytes": communication.bytes if communication else None,
+        "origin": communication.origin if communication else None,
+        "parameter": communication.parameter if communication else None,
         "callees": list(node.callees),
         "line": node.line,
         "source_file": place.path if place else None,

@@ -54,11 +54,11 @@ class Ties:
 
     @cached_property
     def _by_end(self) -> dict[End, list[Tie]]:
-        found: dict[End, list[Tie]] = {}
+        by_end: dict[End, list[Tie]] = {}
         for tie in self.items:
-            found.setdefault(tie.left, []).append(tie)
-            found.setdefault(tie.right, []).append(tie)
-        return found
+            by_end.setdefault(tie.left, []).append(tie)
+            by_end.setdefault(tie.right, []).append(tie)
+        return by_end
 
     def of(self, end: End) -> tuple[Tie, ...]:
         """The ties of a node or parameter."""

@@ -35,16 +35,16 @@ def ties(dump: Dump) -> Ties:
     """Forward to backward nodes, originals to recompute copies, parameters to their updates."""
     stages = phases(dump)
     finder = ForwardNodes(dump, stages)
-    found: list[Tie] = []
+    pairs: list[Tie] = []
     backward = [node for node, stage in stages.items() if stage == "backward"]
     copies = [node for node, stage in stages.items() if stage == "recompute"]
     for node in reversed(backward):
         tie = finder.by_id(node) or finder.by_place(node)
         if tie is not None:
-            found.append(tie)
-    tied = {tie.right for tie in found}
-    found += finder.in_order([node for node in reversed(backward) if node not in tied])
-    found += [tie for tie in map(finder.original, reversed(copies)) if tie is not None]
+            pairs.append(tie)
+    tied = {tie.right for tie in pairs}
+    pairs += finder.in_order([node for node in reversed(backward) if node not in tied])
+    pairs += [tie for tie in map(finder.original, reversed(copies)) if tie is not None]
     updates = [tie for tie in map(update_tie, stages.items()) if tie is not None]
     tieable: dict[Kind, int] = {
         "gradient": sum(
@@ -53,7 +53,7 @@ def ties(dump: Dump) -> Ties:
         "recompute": sum(node.op not in PLUMBING for node in copies),
         "parameter": len(updates),
     }
-    return Ties((*found, *updates), tieable)
+    return Ties((*pairs, *updates), tieable)
 
 
 def ties_between(begin: Dump, validate: Dump) -> Ties:
@@ -65,7 +65,7 @@ def ties_between(begin: Dump, validate: Dump) -> Ties:
     """
     matcher = Matcher(Side(begin), Side(validate))
     matcher.run()
-    found: dict[tuple[End, Node], Tie] = {}
+    by_ends: dict[tuple[End, Node], Tie] = {}
     for tie in matcher.ties():
-        found.setdefault((tie.left, tie.right), tie)
-    return Ties(tuple(found.values()), {"pass": matcher.tieable})
+        by_ends.setdefault((tie.left, tie.right), tie)
+    return Ties(tuple(by_ends.values()), {"pass": matcher.tieable})

@@ -125,19 +125,19 @@ class Matcher:
     def _readers(
         side: Side, index: int, kinship: Callable[[Side, int], Hashable]
     ) -> dict[Hashable, list[int]]:
-        found: dict[Hashable, list[int]] = {}
+        by_kinship: dict[Hashable, list[int]] = {}
         for reader, position in side.readers.get(index, ()):
-            found.setdefault((position, kinship(side, reader)), []).append(reader)
-        return found
+            by_kinship.setdefault((position, kinship(side, reader)), []).append(reader)
+        return by_kinship
 
 
 def _grouped(side: Side, key: Callable[[Side, int], Key]) -> dict[Hashable, list[int]]:
-    found: dict[Hashable, list[int]] = {}
+    groups: dict[Hashable, list[int]] = {}
     for index in side.open:
         value = key(side, index)
         if value is not None:
-            found.setdefault(value, []).append(index)
-    return found
+            groups.setdefault(value, []).append(index)
+    return groups
 
 
 def _alike(left: Abstract | None, right: Abstract | None) -> bool:

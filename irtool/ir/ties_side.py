@@ -96,9 +96,11 @@ class Side:
         own = micro_batch_of(item.node)
         if own is not None:
             return own
-        found = {self.micro[place.index] for place in places if isinstance(place, WholeNode)}
-        found.discard(None)
-        return found.pop() if len(found) == 1 else None
+        micro_batches = {
+            self.micro[place.index] for place in places if isinstance(place, WholeNode)
+        }
+        micro_batches.discard(None)
+        return micro_batches.pop() if len(micro_batches) == 1 else None
 
     def parameters(self, index: int) -> tuple[tuple[int, str], ...]:
         """Names of the parameters that an operator reads, with the operand's place.
@@ -106,9 +108,9 @@ class Side:
         AdaSum's nodes say in an attribute (place -1) whose delta they work on.
         """
         places = enumerate(self.operands[index])
-        found = [(position, place) for position, place in places if isinstance(place, str)]
+        parameters = [(position, place) for position, place in places if isinstance(place, str)]
         target = self.nodes[index].node.attribute("target_param")
-        return (*found, (-1, target)) if isinstance(target, str) else tuple(found)
+        return (*parameters, (-1, target)) if isinstance(target, str) else tuple(parameters)
 
 
 class _Repeats:
@@ -124,12 +126,12 @@ class _Repeats:
         while site is not None and site not in self._known:
             path.append(site)
             site = site.outer
-        found = site is not None and self._known[site]
+        inside = site is not None and self._known[site]
         for place in reversed(path):
             target = place.node.target
-            found = found or (isinstance(target, GraphTarget) and target.graph in self._requested)
-            self._known[place] = found
-        return found
+            inside = inside or (isinstance(target, GraphTarget) and target.graph in self._requested)
+            self._known[place] = inside
+        return inside
 
 
 def passes_on(node: Node) -> bool:

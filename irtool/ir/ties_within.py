@@ -60,8 +60,8 @@ class ForwardNodes:
         return None
 
     def _same_comm(self, node: Node, op: str) -> list[Node]:
-        found = node.attribute("forward_comm_node_unique_id")
-        candidates = self.by_comm.get(found, []) if isinstance(found, str) else []
+        unique_id = node.attribute("forward_comm_node_unique_id")
+        candidates = self.by_comm.get(unique_id, []) if isinstance(unique_id, str) else []
         wanted = op or forward_place(node)[1]
         return [item for item in candidates if item.op == wanted]
 
@@ -92,13 +92,13 @@ class ForwardNodes:
             scope, op = forward_place(node)
             if op and node.op not in PLUMBING:
                 groups.setdefault((scope, op, node.op, node.instance_name), []).append(node)
-        found: list[Tie] = []
+        ties: list[Tie] = []
         for (scope, op, *_), members in groups.items():
             candidates = self.by_scope.get((scope, op), [])
             if len(candidates) == len(members):
                 pairs = zip(reversed(candidates), members, strict=True)
-                found += [Tie(left, right, "gradient", "order", False) for left, right in pairs]
-        return found
+                ties += [Tie(left, right, "gradient", "order", False) for left, right in pairs]
+        return ties
 
     def original(self, copy: Node) -> Tie | None:
         """The forward node that a recompute copy repeats."""
@@ -145,7 +145,7 @@ def update_tie(item: tuple[Node, Phase]) -> Tie | None:
 
 def _weights(node: Node) -> frozenset[str]:
     """Parameters that a node reads directly, through loads, casts and gathers."""
-    found: set[str] = set()
+    weights: set[str] = set()
     for source in node.inputs:
         for _ in range(8):
             if isinstance(source, AmbiguousReference) or not isinstance(source, Node):
@@ -154,8 +154,8 @@ def _weights(node: Node) -> frozenset[str]:
                 break
             source = source.inputs[0]
         if isinstance(source, GraphParameter) and source.type and source.type.ref_key:
-            found.add(source.type.ref_key)
-    return frozenset(found)
+            weights.add(source.type.ref_key)
+    return frozenset(weights)
 
 
 def _only(items: list[_Item]) -> _Item | None:

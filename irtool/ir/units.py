@@ -110,16 +110,16 @@ def error_text(error: float) -> str:
     return f"{error:.2g}"
 
 
-def part_text(part: int, whole: int) -> str:
+def part_text(part: int, total: int) -> str:
     """``13 of 94 (13.8 %)``."""
-    if not whole:
+    if not total:
         return "0 of 0"
-    return f"{count_text(part)} of {count_text(whole)} ({share_text(part / whole)})"
+    return f"{count_text(part)} of {count_text(total)} ({share_text(part / total)})"
 
 
-def ratio(part: float, whole: float) -> float | None:
+def ratio(part: float, total: float) -> float | None:
     """The share that a part is of a whole; None where the whole is nothing."""
-    return part / whole if whole > 0 else None
+    return part / total if total > 0 else None
 
 
 def plural(number: int, noun: str) -> str:

@@ -103,16 +103,16 @@ def _transfers(
     """Pairs of Send and Receive, the k-th of equal ones with the k-th, and those left over."""
     ends: dict[tuple[object, ...], tuple[list[WholeNode], list[WholeNode]]] = {}
     for item in nodes:
-        found = collective(item.node)
-        if found is None or found.op not in ("Send", "Receive") or item.source is None:
+        transfer = collective(item.node)
+        if transfer is None or transfer.op not in ("Send", "Receive") or item.source is None:
             continue
-        sends = found.op == "Send"
+        sends = transfer.op == "Send"
         rank = ranks[item.source]
-        if rank is None or found.peer is None:
-            route: tuple[object, ...] = (found.group, found.is_gradient, None)
+        if rank is None or transfer.peer is None:
+            route: tuple[object, ...] = (transfer.group, transfer.is_gradient, None)
         else:
-            route = (rank, found.peer) if sends else (found.peer, rank)
-        pair = ends.setdefault((*route, found.tag), ([], []))
+            route = (rank, transfer.peer) if sends else (transfer.peer, rank)
+        pair = ends.setdefault((*route, transfer.tag), ([], []))
         pair[0 if sends else 1].append(item)
     matched: list[tuple[WholeNode, WholeNode]] = []
     unmatched: list[WholeNode] = []

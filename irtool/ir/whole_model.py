@@ -60,20 +60,20 @@ class WholeNode(Ran):
     @property
     def path(self) -> tuple[Node, ...]:
         """The calls through which this is reached, outermost first."""
-        found: list[Node] = []
+        calls: list[Node] = []
         site = self.site
         while site is not None:
-            found.append(site.node)
+            calls.append(site.node)
             site = site.outer
-        return tuple(reversed(found))
+        return tuple(reversed(calls))
 
     @property
     def producers(self) -> tuple[WholeNode, ...]:
         """Nodes whose results this one takes; a Receive's Send among them in a joined view."""
-        found = [item for source in self.inputs for item in _nodes_in(source)]
+        producers = [item for source in self.inputs for item in _nodes_in(source)]
         if self.function is not None:
-            found += _nodes_in(self.function)
-        return tuple(dict.fromkeys((*found, *self.links)))
+            producers += _nodes_in(self.function)
+        return tuple(dict.fromkeys((*producers, *self.links)))
 
     def __str__(self) -> str:
         return "".join(f"{call.id}/" for call in self.path) + str(self.node)
@@ -120,10 +120,10 @@ class Whole:
 
     @cached_property
     def _instances(self) -> dict[Node, list[WholeNode]]:
-        found: dict[Node, list[WholeNode]] = {}
+        instances: dict[Node, list[WholeNode]] = {}
         for item in self.nodes:
-            found.setdefault(item.node, []).append(item)
-        return found
+            instances.setdefault(item.node, []).append(item)
+        return instances
 
     def instances(self, node: Node) -> tuple[WholeNode, ...]:
         """Every place where a node of a dump runs; none for an inlined call."""
@@ -131,12 +131,12 @@ class Whole:
 
     @cached_property
     def _parameter_users(self) -> dict[tuple[int, str, int | None, str | None], list[WholeNode]]:
-        found: dict[tuple[int, str, int | None, str | None], list[WholeNode]] = {}
+        users: dict[tuple[int, str, int | None, str | None], list[WholeNode]] = {}
         for item in self.nodes:
             for source in item.inputs:
                 for parameter in _parameters_in(source):
-                    found.setdefault(_key(item.node, parameter), []).append(item)
-        return found
+                    users.setdefault(_key(item.node, parameter), []).append(item)
+        return users
 
     def parameter_users(self, parameter: GraphParameter, dump: DumpModel) -> tuple[WholeNode, ...]:
         """Nodes that take a parameter of ``dump`` directly."""
@@ -162,7 +162,7 @@ def _parameters_in(source: WholeSource) -> list[GraphParameter]:
     if isinstance(source, GraphParameter):
         return [source]
     if isinstance(source, tuple):
-        return [found for item in source for found in _parameters_in(item)]
+        return [parameter for item in source for parameter in _parameters_in(item)]
     return []
 
 
