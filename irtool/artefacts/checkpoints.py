@@ -67,25 +67,27 @@ def _safetensors(path: str, stream: BinaryIO) -> dict[str, SavedParameter]:
         table = parse_json(stream.read(size))
     except JsonError as error:
         raise ArtefactError(path, f"is no safetensors file: {error.message}") from None
-    found: dict[str, SavedParameter] = {}
+    by_name: dict[str, SavedParameter] = {}
     entries = cast("dict[str, Any]", table) if isinstance(table, dict) else {}
     for name, entry in entries.items():
         if name == "__metadata__" or not isinstance(entry, dict):
             continue
         values = cast("dict[str, Any]", entry)
         try:
-            begin, end = (int(each) for each in values["data_offsets"])
-            shape = tuple(int(each) for each in values["shape"])
+            begin, end = (int(offset) for offset in values["data_offsets"])
+            shape = tuple(int(dimension) for dimension in values["shape"])
         except (KeyError, TypeError, ValueError):
             raise ArtefactError(path, f"{name} has no shape or offsets") from None
         places = ((8 + size + begin, end - begin),)
-        found[name] = SavedParameter(name, str(values.get("dtype", "")), shape, end - begin, places)
-    return found
+        by_name[name] = SavedParameter(
+            name, str(values.get("dtype", "")), shape, end - begin, places
+        )
+    return by_name
 
 
 def _protobuf(path: str, stream: BinaryIO) -> dict[str, SavedParameter]:
     end = os.fstat(stream.fileno()).st_size
-    found: dict[str, SavedParameter] = {}
+    by_name: dict[str, SavedParameter] = {}
     place = 0
     while place < end:
         stream.seek(place)
@@ -95,12 +97,12 @@ def _protobuf(path: str, stream: BinaryIO) -> dict[str, SavedParameter]:
             raise Malformed("no value of a parameter begins here", place)
         if place + start + size > end:
             raise Malformed(f"ends {place + start + size - end:,} bytes early", place)
-        each = _value(head[start : start + size], place + start)
-        known = found.get(each.name)
+        parameter = _value(head[start : start + size], place + start)
+        known = by_name.get(parameter.name)
         # A large parameter stands in several parts, each with the whole shape.
-        found[each.name] = each if known is None else _continued(known, each)
+        by_name[parameter.name] = parameter if known is None else _continued(known, parameter)
         place += start + size
-    return found
+    return by_name
 
 
 def _continued(known: SavedParameter, part: SavedParameter) -> SavedParameter:
@@ -110,19 +112,19 @@ def _continued(known: SavedParameter, part: SavedParameter) -> SavedParameter:
 def _length(head: memoryview, place: int) -> tuple[int, int, int]:
     """A field's key, the length of its value, and where that begins."""
     numbers: list[int] = []
-    at = 0
+    offset = 0
     for _ in range(2):
         value = shift = 0
         while True:
-            if at >= len(head) or shift > 63:
-                raise Malformed("ends within a number", place + at)
-            byte = head[at]
+            if offset >= len(head) or shift > 63:
+                raise Malformed("ends within a number", place + offset)
+            byte = head[offset]
             value |= (byte & 0x7F) << shift
-            at, shift = at + 1, shift + 7
+            offset, shift = offset + 1, shift + 7
             if byte < 0x80:
                 break
         numbers.append(value)
-    return numbers[0], numbers[1], at
+    return numbers[0], numbers[1], offset
 
 
 def _value(head: memoryview, start: int) -> SavedParameter:
@@ -130,11 +132,11 @@ def _value(head: memoryview, start: int) -> SavedParameter:
     name, dtype, size = "", "", 0
     places: list[tuple[int, int]] = []
     shape: list[int] = []
-    for number, value, at in _partial(head, start):
+    for number, value, offset in _partial(head, start):
         if number == 1 and not isinstance(value, int):
             name = str(value, "utf-8", "replace")
         elif number == 2 and not isinstance(value, int):
-            for inner, part, place in _partial(value, at):
+            for inner, part, place in _partial(value, offset):
                 if inner == 1 and isinstance(part, int):
                     shape.append(part)
                 elif inner == 2 and not isinstance(part, int):
@@ -153,18 +155,18 @@ def _partial(head: memoryview, start: int) -> Iterator[tuple[int, int | memoryvi
     A value that goes on behind it comes as what is there, or where it is the last field of the
     innermost message as its length.
     """
-    at = 0
-    while at < len(head):
-        key, size, begin = _length(head[at:], start + at)
+    offset = 0
+    while offset < len(head):
+        key, size, begin = _length(head[offset:], start + offset)
         if key & 7 == 0:
-            yield key >> 3, size, start + at
-            at += begin
+            yield key >> 3, size, start + offset
+            offset += begin
             continue
         if key & 7 != BYTES:
-            raise Malformed(f"field {key >> 3} of a kind that checkpoints lack", start + at)
-        whole = at + begin + size <= len(head)
-        if whole or key >> 3 != 3:
-            yield key >> 3, head[at + begin : at + begin + size], start + at + begin
+            raise Malformed(f"field {key >> 3} of a kind that checkpoints lack", start + offset)
+        is_complete = offset + begin + size <= len(head)
+        if is_complete or key >> 3 != 3:
+            yield key >> 3, head[offset + begin : offset + begin + size], start + offset + begin
         else:
-            yield key >> 3, size, start + at + begin
-        at += begin + size
+            yield key >> 3, size, start + offset + begin
+        offset += begin + size

@@ -117,9 +117,9 @@ def _nccl_document(path: str, damage: Damage) -> CollectiveTest:
     if not isinstance(results, list):
         raise ArtefactError(path, "is no output of nccl-tests: it has no results", 1)
     rows: list[TimedCollective] = []
-    for place, each in enumerate(cast("list[object]", results)):
-        timed = table_of(table_of(each).get("out_of_place"))
-        size, time = number_of(table_of(each), "size"), number_of(timed, "time")
+    for place, entry in enumerate(cast("list[object]", results)):
+        timed = table_of(table_of(entry).get("out_of_place"))
+        size, time = number_of(table_of(entry), "size"), number_of(timed, "time")
         if size is None or time is None or size < 0 or time < 0:
             damage.add(1, f"results[{place}] has no size and time")
             continue
@@ -132,10 +132,10 @@ def _nccl_document(path: str, damage: Damage) -> CollectiveTest:
 def operator_in(text: str) -> str | None:
     """The primitive that a test's name means: ``all_reduce_perf`` is AllReduce."""
     plain = text.lower().replace("-", "_")
-    found = (
+    primitives = (
         op for name, op in OPERATORS.items() if name in plain or name in plain.replace("_", "")
     )
-    return next(found, None)
+    return next(primitives, None)
 
 
 def _hccl_rows(line: int, text: str, damage: Damage) -> Iterator[TimedCollective]:
@@ -143,7 +143,7 @@ def _hccl_rows(line: int, text: str, damage: Damage) -> Iterator[TimedCollective
     if "result failed" in text:
         damage.add(line, "a rank's result was wrong", text=text.strip())
         return
-    cells = [each.strip() for each in text.split("|")]
+    cells = [cell.strip() for cell in text.split("|")]
     if len(cells) < 4:
         if text.strip():
             damage.add(line, "no row of the test", text=text.strip())
@@ -163,7 +163,7 @@ def _nccl_rows(
 ) -> Iterator[TimedCollective]:
     """``size count type redop root time algbw busbw #wrong``: out-of-place, the first ``time``."""
     cells = text.split()
-    name = next((each for each in ("time", "cputime") if each in columns), None)
+    name = next((heading for heading in ("time", "cputime") if heading in columns), None)
     if name is None or len(cells) <= columns.index(name):
         damage.add(line, "no row of the test", text=text.strip())
         return

@@ -74,11 +74,11 @@ def measured_collectives(path: str, damage: Damage) -> Iterator[MeasuredCollecti
             for name, info in table_of(table.get(kind)).items():
                 if name == _TOTAL:
                     continue
-                found = _collective(step, kind, name, table_of(info))
-                if found is None:
+                collective = _collective(step, kind, name, table_of(info))
+                if collective is None:
                     damage.add(1, f"{name} of {step} has no times")
                 else:
-                    yield found
+                    yield collective
 
 
 def communicator_hash(name: str) -> int:
@@ -145,7 +145,7 @@ def communicators(path: str, damage: Damage) -> tuple[Communicator, ...]:
     Raises:
         ArtefactError: it is no such file.
     """
-    found: list[Communicator] = []
+    entries: list[Communicator] = []
     document = json_object(path, "metadata of a profile")
     for name, info in table_of(document.get("parallel_group_info")).items():
         table = table_of(info)
@@ -155,10 +155,10 @@ def communicators(path: str, damage: Damage) -> tuple[Communicator, ...]:
             damage.add(1, f"{name} has no ranks")
             continue
         group = str(table.get("group_name", ""))
-        found.append(
+        entries.append(
             Communicator(communicator_hash(name), name, group, tuple(cast("list[int]", ranks)))
         )
-    return tuple(found)
+    return tuple(entries)
 
 
 def _is_rank(value: object) -> bool:
@@ -246,11 +246,11 @@ def measured_links(path: str, damage: Damage) -> Iterator[MeasuredLink]:
         for kind in ("p2p", "collective"):
             for operation, links in table_of(table_of(kinds).get(kind)).items():
                 for ends, info in table_of(links).items():
-                    found = _link(step, operation, ends, table_of(info))
-                    if found is None:
+                    link = _link(step, operation, ends, table_of(info))
+                    if link is None:
                         damage.add(1, f"{ends} of {operation} in {step} is no measured link")
                     else:
-                        yield found
+                        yield link
 
 
 def _link(step: str, operation: str, ends: str, info: Mapping[str, Any]) -> MeasuredLink | None:

@@ -32,7 +32,7 @@ class NodeLaunches:
     @property
     def usual(self) -> float:
         """Microseconds of a step: the median, since the first one also warms up."""
-        return median(each.duration for each in self.launches)
+        return median(launch.duration for launch in self.launches)
 
 
 def node_launches(path: str, damage: Damage) -> Iterator[NodeLaunches]:
@@ -45,7 +45,7 @@ def node_launches(path: str, damage: Damage) -> Iterator[NodeLaunches]:
         for line, text in enumerate(stream, 1):
             name, _, rest = text.rstrip("\r\n").partition(";")
             _, _, triples = rest.partition(";")
-            found: list[Launch] = []
+            launches: list[Launch] = []
             for triple in triples.split():
                 start, _, others = triple.partition(",")
                 try:
@@ -53,9 +53,9 @@ def node_launches(path: str, damage: Damage) -> Iterator[NodeLaunches]:
                 except ValueError:
                     damage.add(line, f"no run of an operator: {triple[:60]}", text=name)
                     continue
-                found.append(launch)
-            if name and found:
-                yield NodeLaunches(line, name, tuple(sorted(found, key=lambda each: each.start)))
+                launches.append(launch)
+            if name and launches:
+                yield NodeLaunches(line, name, tuple(sorted(launches, key=lambda run: run.start)))
             elif name.strip() and not triples:
                 damage.add(line, "an operator without runs", text=name)
 
@@ -141,8 +141,8 @@ def _shape(text: str) -> tuple[int, ...] | None:
     inner = text.strip()
     if not (inner.startswith("[") and inner.endswith("]")):
         return None
-    sizes = [each.strip() for each in inner[1:-1].split(",") if each.strip()]
-    if not all(each.removeprefix("-").isdecimal() and len(each) < 20 for each in sizes):
+    sizes = [size.strip() for size in inner[1:-1].split(",") if size.strip()]
+    if not all(size.removeprefix("-").isdecimal() and len(size) < 20 for size in sizes):
         return None
     return tuple(map(int, sizes))
 

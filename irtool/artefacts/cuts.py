@@ -103,7 +103,7 @@ def cuts_in_conversion(layout: SavedLayout) -> Cuts:
     rest = prod(plain.matrix) // (layout.shard_step * parts)
     matrix = [parts, *splits] if rest <= 1 else [rest, parts, *splits]
     first = len(matrix) - len(splits)
-    axes: list[tuple[int, ...]] = [(first + at,) for at in range(len(splits))]
+    axes: list[tuple[int, ...]] = [(first + index,) for index in range(len(splits))]
     axes[0] = (first, first - 1)
     return _Arrangement(tuple(matrix), tuple(axes)).cuts
 
@@ -126,8 +126,8 @@ def _with_replicas(plain: _Arrangement, layout: SavedLayout, dimension: int) -> 
 
     Of an axis that is larger than what is missing the inner part is taken.
     """
-    matrix, axes = list(plain.matrix), [list(each) for each in plain.axes]
-    used = {axis for each in axes for axis in each}
+    matrix, axes = list(plain.matrix), [list(cut) for cut in plain.axes]
+    used = {axis for cut in axes for axis in cut}
     missing = _shard_size(plain, layout)
     taken: list[int] = []
     for axis in reversed(range(len(plain.matrix))):
@@ -140,8 +140,8 @@ def _with_replicas(plain: _Arrangement, layout: SavedLayout, dimension: int) -> 
             if size % missing:
                 raise Refused(f"{layout.key}: {size} replicas do not divide by {missing}")
             matrix[axis : axis + 1] = [size // missing, missing]
-            axes = [[at + (at > axis) for at in each] for each in axes]
-            taken = [axis + 1, *(at + 1 for at in taken)]
+            axes = [[number + (number > axis) for number in cut] for cut in axes]
+            taken = [axis + 1, *(number + 1 for number in taken)]
             missing = 1
             break
         if missing % size:

@@ -89,8 +89,8 @@ def galvatron_tables(path: str, damage: Damage) -> GalvatronTables:
         elif (time := _TIME.fullmatch(key)) is not None:
             size = int(time[3]) * _MIB
             times.append(GalvatronTime(_OPERATORS[time[1]], int(time[2]), size, value / 1e3))
-        elif (found := _pace(key, value, world)) is not None:
-            paces.append(found)
+        elif (pace := _pace(key, value, world)) is not None:
+            paces.append(pace)
         else:
             damage.add(1, f"{key[:60]} is no key of Galvatron's that calibrates anything")
     if not paces and not times and slowdown is None:

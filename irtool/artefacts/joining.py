@@ -78,29 +78,29 @@ def join_shapes(launched: Iterable[LaunchedAs], dump: Dump) -> JoinedShapes:
                 known[short] = None
             elif (own := known.setdefault(short, set())) is not None:
                 own.add(shapes)
-    held = [each for each in launched if known.get(each[0]) is not None]
-    others = sorted(each for each in held if each[1] not in (known[each[0]] or ()))
+    held = [launch for launch in launched if known.get(launch[0]) is not None]
+    others = sorted(launch for launch in held if launch[1] not in (known[launch[0]] or ()))
     return JoinedShapes(len(held), tuple(others))
 
 
 def _tensor_shapes(node: Node) -> tuple[tuple[int, ...], ...] | None:
     """Shapes of the tensors that a node is given; None where one is not known."""
-    found: list[tuple[int, ...]] = []
-    for each in node.input_types:
-        for _, shape in each.tensors if each is not None else ():
+    shapes: list[tuple[int, ...]] = []
+    for abstract in node.input_types:
+        for _, shape in abstract.tensors if abstract is not None else ():
             if min(shape, default=0) < 0:
                 return None
-            found.append(tuple(shape))
-    return tuple(found)
+            shapes.append(tuple(shape))
+    return tuple(shapes)
 
 
 def nodes_by_name(dump: Dump) -> dict[str, list[Node]]:
     """The nodes of each full name; one that bears its scope alone has none."""
-    found: dict[str, list[Node]] = {}
+    by_name: dict[str, list[Node]] = {}
     for node in dump.nodes():
         if node.full_name is not None:
-            found.setdefault(node.full_name, []).append(node)
-    return found
+            by_name.setdefault(node.full_name, []).append(node)
+    return by_name
 
 
 def join_names(names: Iterable[str], dump: Dump) -> Joined:
@@ -114,10 +114,10 @@ def join_names(names: Iterable[str], dump: Dump) -> Joined:
     nodes: dict[str, Node] = {}
     missing: dict[str, str] = {}
     for name in dict.fromkeys(names):
-        found = known.get(name, ())
-        if len(found) == 1:
-            nodes[name] = found[0]
-        elif found:
+        candidates = known.get(name, ())
+        if len(candidates) == 1:
+            nodes[name] = candidates[0]
+        elif candidates:
             missing[name] = SEVERAL
         else:
             missing[name] = EXPANDED if name.startswith(_EXPANDED) else NO_NODE
@@ -132,11 +132,11 @@ def replayed(names: Sequence[str]) -> dict[str, str]:
             numbering: one counter for each text before the last ``-op``.
     """
     counters: Counter[str] = Counter()
-    found: dict[str, str] = {}
+    renamed: dict[str, str] = {}
     for name in names:
         parts = split_number(name)
         if parts is None:
             continue
-        found[name] = f"{parts[0]}{counters[parts[0]]}"
+        renamed[name] = f"{parts[0]}{counters[parts[0]]}"
         counters[parts[0]] += 1
-    return found
+    return renamed

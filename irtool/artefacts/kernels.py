@@ -93,9 +93,9 @@ def kernel_rows(path: str, damage: Damage) -> Iterator[KernelRow]:
 
 def nanoseconds(text: str) -> int | None:
     """Microseconds with decimals as whole nanoseconds: a float would lose some."""
-    whole, _, part = text.strip().partition(".")
-    digits = whole + (part + "000")[:3]
-    if not (whole.isascii() and digits.isdecimal() and len(digits) < 25):
+    integer, _, part = text.strip().partition(".")
+    digits = integer + (part + "000")[:3]
+    if not (integer.isascii() and digits.isdecimal() and len(digits) < 25):
         return None
     return int(digits)
 
@@ -105,13 +105,13 @@ def shapes(text: str) -> Shapes:
     inner = text.strip().strip('"')
     if not inner or inner == "N/A":
         return ()
-    found: list[tuple[int, ...]] = []
-    for each in inner.split(";"):
-        sizes = [size.strip() for size in each.split(",") if size.strip()]
+    all_shapes: list[tuple[int, ...]] = []
+    for shape in inner.split(";"):
+        sizes = [size.strip() for size in shape.split(",") if size.strip()]
         if not all(size.removeprefix("-").isdecimal() and len(size) < 20 for size in sizes):
             return ()
-        found.append(tuple(map(int, sizes)))
-    return tuple(found)
+        all_shapes.append(tuple(map(int, sizes)))
+    return tuple(all_shapes)
 
 
 def _types(text: str) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def legacy_profile(path: str, damage: Damage) -> Profile:
     for kernel in legacy_kernels(path, damage):
         total = kernel.duration * kernel.runs
         by_step[kernel.name] = [by_step.get(kernel.name, [0.0])[0] + total]
-    seconds = {name: each[0] / 1e6 for name, each in by_step.items()}
+    seconds = {name: microseconds[0] / 1e6 for name, microseconds in by_step.items()}
     return Profile(path, (), seconds, frozenset(), (0, 0.0), (), by_step)
 
 
@@ -142,7 +142,7 @@ def legacy_steps(path: str, damage: Damage) -> Iterator[LegacyStep]:
         if any(number is None for number in numbers):
             damage.add(row.line, "a step without its times", text=row.text("step_num"))
             continue
-        total, interval, computing, tail = (cast("float", each) * _TICK for each in numbers)
+        total, interval, computing, tail = (cast("float", ticks) * _TICK for ticks in numbers)
         yield LegacyStep(
             row.line, row.text("step_num"), total, interval, computing, tail, _collectives(row)
         )
@@ -166,20 +166,20 @@ def legacy_stages(path: str, damage: Damage) -> Iterator[StepTime]:
         ArtefactError: it is no such table.
     """
     needed = ("computation_time", "communication_alone_time")
-    found: list[StepTime] = []
+    steps: list[StepTime] = []
     for row in rows(path, needed, damage):
         computing, exposed = (row.number(name) for name in needed)
         if computing is None or exposed is None:
             damage.add(row.line, "a step without its times", text=row.text("computation_time"))
             continue
         stage, bubble = row.number("stage_time"), row.number("receive_alone_time")
-        found.append(
+        steps.append(
             StepTime(
-                row.line, str(len(found) + 1), computing * 1e3, exposed * 1e3, 0.0, 0.0,
+                row.line, str(len(steps) + 1), computing * 1e3, exposed * 1e3, 0.0, 0.0,
                 None if stage is None else stage * 1e3, None if bubble is None else bubble * 1e3,
             )
         )  # fmt: skip
-    yield from found[:-1] if len(found) > 1 else found
+    yield from steps[:-1] if len(steps) > 1 else steps
 
 
 # -- communication ---------------------------------------------------------------------------------
@@ -214,11 +214,11 @@ def legacy_collectives(path: str, damage: Damage) -> Iterator[LegacyCollective]:
             damage.add(row.line, f"its operators are no JSON: {error.message}")
             continue
         for name, values in table_of(cell).items():
-            found = _collective(row, name, values)
-            if found is None:
+            collective = _collective(row, name, values)
+            if collective is None:
                 damage.add(row.line, "an operation without its times", text=name)
             else:
-                yield found
+                yield collective
 
 
 def _collective(row: Row, name: str, values: object) -> LegacyCollective | None:

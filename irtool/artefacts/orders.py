@@ -117,7 +117,7 @@ def _shape(row: Row, name: str) -> str:
 
 def _ranks(text: str) -> tuple[int, ...] | None:
     parts = text.replace(",", " ").split()
-    if not all(each.isascii() and each.isdecimal() and len(each) < 8 for each in parts):
+    if not all(part.isascii() and part.isdecimal() and len(part) < 8 for part in parts):
         return None
     return tuple(map(int, parts))
 

@@ -114,22 +114,22 @@ def cpu_profile(path: str, damage: Damage) -> Profile:
     Raises:
         ArtefactError: it can't be opened.
     """
-    found = list(node_launches(path, damage))
-    counts = Counter(len(each.launches) for each in found)
+    nodes = list(node_launches(path, damage))
+    counts = Counter(len(node.launches) for node in nodes)
     steps = counts.most_common(1)[0][0] if counts else 0
     runs: list[list[MeasuredRun]] = [[] for _ in range(steps)]
     by_name: dict[str, list[float]] = {}
     uneven: list[str] = []
-    for each in found:
-        if not steps or len(each.launches) % steps:
-            uneven.append(each.name)
+    for node in nodes:
+        if not steps or len(node.launches) % steps:
+            uneven.append(node.name)
             continue
-        size = len(each.launches) // steps
+        size = len(node.launches) // steps
         for step in range(steps):
-            part = each.launches[step * size : (step + 1) * size]
-            runs[step] += [MeasuredRun(one.start, one.duration, name=each.name) for one in part]
-            by_name.setdefault(each.name, []).append(sum(one.duration for one in part))
-    totals = tuple(step_totals(str(number), each) for number, each in enumerate(runs))
+            part = node.launches[step * size : (step + 1) * size]
+            runs[step] += [MeasuredRun(one.start, one.duration, name=node.name) for one in part]
+            by_name.setdefault(node.name, []).append(sum(one.duration for one in part))
+    totals = tuple(step_totals(str(number), measured) for number, measured in enumerate(runs))
     return Profile(
         path, totals, usual_seconds(by_name), frozenset(), (0, 0.0), tuple(uneven), by_name,
         None if (place := usual_place(totals)) is None else usual_step(totals[place], runs[place]),
@@ -145,14 +145,14 @@ def _launched_beside(path: str, damage: Damage) -> frozenset[LaunchedAs]:
         return frozenset()
     own = Damage(file)
     try:
-        found = frozenset(
+        launched = frozenset(
             (row.name, tuple(shape for shape in row.inputs if shape is not None))
             for row in launched_shapes(file, own)
         )
     except ArtefactError as error:
         damage.add(1, f"{name} beside it: {error.message}")
         return frozenset()
-    return found if not own.count else frozenset()
+    return launched if not own.count else frozenset()
 
 
 def kernel_profile(path: str, damage: Damage) -> Profile:
@@ -180,7 +180,7 @@ def kernel_profile(path: str, damage: Damage) -> Profile:
         for name, duration in by_step[step].items():
             by_name.setdefault(name, []).append(duration)
     totals = tuple(step_totals(step, runs[step]) for step in sorted(runs))
-    uneven = tuple(name for name, each in by_name.items() if len(each) != len(by_step))
+    uneven = tuple(name for name, per_step in by_name.items() if len(per_step) != len(by_step))
     return Profile(
         path, totals, usual_seconds(by_name), frozenset(communicating), (count, unnamed), uneven,
         by_name,
@@ -198,14 +198,15 @@ def usual_place(steps: Sequence[StepTotals]) -> int | None:
 
 def usual_step(step: StepTotals, runs: Sequence[MeasuredRun]) -> UsualStep | None:
     """The runs of a step in order; None of a step without any."""
-    ordered = tuple(sorted(runs, key=lambda each: each.start))
+    ordered = tuple(sorted(runs, key=lambda run: run.start))
     return UsualStep(step.name, ordered[0].start, ordered) if ordered else None
 
 
 def usual_seconds(by_name: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """Seconds by name, of microseconds of each step: medians without a first step of three."""
     return {
-        name: median(each[1:] if len(each) > 2 else each) / 1e6 for name, each in by_name.items()
+        name: median(durations[1:] if len(durations) > 2 else durations) / 1e6
+        for name, durations in by_name.items()
     }
 
 
@@ -213,10 +214,10 @@ def step_totals(name: str, runs: Sequence[MeasuredRun]) -> StepTotals:
     """Where a step went: what runs at once counts once."""
     if not runs:
         return StepTotals(name, 0.0, 0.0, 0.0, 0.0)
-    computing = _joined(each for each in runs if not each.communicates)
-    communicating = _joined(each for each in runs if each.communicates)
+    computing = _joined(run for run in runs if not run.communicates)
+    communicating = _joined(run for run in runs if run.communicates)
     together = _joined(runs)
-    wall = max(each.end for each in runs) - min(each.start for each in runs)
+    wall = max(run.end for run in runs) - min(run.start for run in runs)
     busy = _length(computing)
     return StepTotals(
         name,
@@ -229,13 +230,13 @@ def step_totals(name: str, runs: Sequence[MeasuredRun]) -> StepTotals:
 
 def _joined(runs: Iterable[MeasuredRun]) -> list[tuple[float, float]]:
     """Times during which at least one runs."""
-    found: list[tuple[float, float]] = []
-    for each in sorted(runs, key=lambda one: one.start):
-        if found and each.start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], each.end))
+    intervals: list[tuple[float, float]] = []
+    for run in sorted(runs, key=lambda one: one.start):
+        if intervals and run.start <= intervals[-1][1]:
+            intervals[-1] = (intervals[-1][0], max(intervals[-1][1], run.end))
         else:
-            found.append((each.start, each.end))
-    return found
+            intervals.append((run.start, run.end))
+    return intervals
 
 
 def _length(times: Sequence[tuple[float, float]]) -> float:

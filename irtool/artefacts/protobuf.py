@@ -129,12 +129,12 @@ def fields(data: memoryview, start: int = 0) -> Iterator[Field]:
 
 
 def _varint(data: memoryview, place: int, start: int) -> tuple[int, int]:
-    found = 0
+    number = 0
     for count in range(_LONGEST_VARINT):
         if place + count >= len(data):
             raise Malformed("ends within a number", start + place)
         byte = data[place + count]
-        found |= (byte & 0x7F) << (7 * count)
+        number |= (byte & 0x7F) << (7 * count)
         if byte < 0x80:
-            return found & ((1 << 64) - 1), place + count + 1
+            return number & ((1 << 64) - 1), place + count + 1
     raise Malformed("a number of more than ten bytes", start + place)

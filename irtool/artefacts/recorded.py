@@ -53,9 +53,9 @@ def recorded_order(
     path = rank.artefact("launch order")
     if path is not None:
         damage = Damage(path)
-        found = _of_launches(path, damage)
-        if isinstance(found, RecordedOrder) or not _graph_orders(rank):
-            return found, damage.problems
+        launched = _of_launches(path, damage)
+        if isinstance(launched, RecordedOrder) or not _graph_orders(rank):
+            return launched, damage.problems
     orders = _graph_orders(rank)
     if not orders:
         return NoOrder("", "nothing recorded one"), ()
@@ -97,8 +97,8 @@ def _period(names: Sequence[str]) -> int | None:
     if size != distinct:
         return None
     steps = [tuple(names[begin : begin + size]) for begin in range(0, len(names), size)]
-    whole = [step for step in steps if len(step) == size]
-    return size if len(set(whole)) == 1 else None
+    complete = [step for step in steps if len(step) == size]
+    return size if len(set(complete)) == 1 else None
 
 
 def _of_graph(path: str, compilation: Compilation, damage: Damage) -> RecordedOrder | NoOrder:
@@ -109,8 +109,8 @@ def _of_graph(path: str, compilation: Compilation, damage: Damage) -> RecordedOr
         return NoOrder(path, error.message)
     printed = [file for file in compilation.passes if _BEFORE in file.base or _DUMPED in file.base]
     number = os.path.splitext(path)[0].rpartition("_")[2]
-    graphs = [each for each in printed if f"_{number}" in each.base] or printed
-    for file in sorted(graphs, key=lambda each: _DUMPED not in each.base):
+    graphs = [graph for graph in printed if f"_{number}" in graph.base] or printed
+    for file in sorted(graphs, key=lambda graph: _DUMPED not in graph.base):
         try:
             dump = load(file.path)
         except DumpError:

@@ -97,19 +97,19 @@ def recorded_memory(rank: RankRun, damages: list[Damage]) -> RecordedMemory | No
         damage = Damage(path)
         damages.append(damage)
         try:
-            found = read(path, damage)
+            peak = read(path, damage)
         except ArtefactError as error:
             damage.add(error.line or 1, error.message, error.column, hint=error.hint)
             continue
-        if found is not None:
-            return found
+        if peak is not None:
+            return peak
     for log in reversed(rank.logs):
         try:
-            found = peak_of_log(log.path)
+            peak = peak_of_log(log.path)
         except ArtefactError:
             continue
-        if found is not None:
-            return found
+        if peak is not None:
+            return peak
     return None
 
 
@@ -167,11 +167,11 @@ def _peak(starts: Sequence[int], ends: Sequence[int], sizes: Sequence[int]) -> t
 
 
 def _by_kind(blocks: Iterable[MemoryBlock]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    by_kind: dict[str, int] = {}
     for block in blocks:
         kind = block.kind or "unknown"
-        found[kind] = found.get(kind, 0) + block.size
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+        by_kind[kind] = by_kind.get(kind, 0) + block.size
+    return dict(sorted(by_kind.items(), key=lambda item: -item[1]))
 
 
 def peak_of_operators(path: str, damage: Damage) -> RecordedMemory | None:

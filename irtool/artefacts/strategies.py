@@ -50,27 +50,27 @@ def read_layouts(path: str) -> StrategyFile:
         ArtefactError: it holds no layouts, holds those of devices that differ in number, or those
             of one later pipeline stage alone.
     """
-    found = read_strategies(path)
-    if found.keys == "operators" and not found.layouts:
+    file = read_strategies(path)
+    if file.keys == "operators" and not file.layouts:
         hint = "save one with strategy_ckpt_config={'save_file': …}: it is keyed by parameters"
         raise ArtefactError(
             path, "is keyed by operators: it has no parallel_layout_item", hint=hint
         )
-    if not found.layouts:
+    if not file.layouts:
         hint = "MindSpore saves layouts when a network was compiled, not before"
         raise ArtefactError(path, "its parallel_layout_item is empty", hint=hint)
-    refuse_later_stage(found)
-    for layout in found.layouts.values():
+    refuse_later_stage(file)
+    for layout in file.layouts.values():
         if not layout.device_matrix:
             message = f"{layout.key} has no device matrix: a pipeline of single devices"
             raise ArtefactError(path, message, hint="MindSpore converts no such checkpoints")
-        if layout.devices != found.stage_devices:
+        if layout.devices != file.stage_devices:
             message = (
                 f"{layout.key} lies on {layout.devices} devices, "
-                f"{next(iter(found.layouts))} on {found.stage_devices}"
+                f"{next(iter(file.layouts))} on {file.stage_devices}"
             )
             raise ArtefactError(path, message)
-    return found
+    return file
 
 
 def refuse_later_stage(file: StrategyFile) -> None:
@@ -91,7 +91,7 @@ def refuse_later_stage(file: StrategyFile) -> None:
             "search writes that of every stage, and MindSpore merges none but the first of them"
         )
         raise ArtefactError(file.path, message, hint="compile in semi-auto mode to save the stages")
-    stages = {each.stage for each in file.layouts.values()}
+    stages = {layout.stage for layout in file.layouts.values()}
     missing = sorted(set(range(file.stages)) - stages) if file.is_merged else []
     if missing:
         numbers = ", ".join(map(str, missing))
@@ -140,7 +140,9 @@ def merged(path: str, files: Sequence[StrategyFile]) -> StrategyFile:
     strategies: dict[str, SavedStrategy] = {}
     for file in stages:
         strategies |= file.strategies
-    layouts = {each.key: each for stage in sorted(by_stage) for each in _of(by_stage[stage], stage)}
+    layouts = {
+        layout.key: layout for stage in sorted(by_stage) for layout in _of(by_stage[stage], stage)
+    }
     first = stages[0]
     return StrategyFile(
         path,
@@ -150,11 +152,11 @@ def merged(path: str, files: Sequence[StrategyFile]) -> StrategyFile:
         {},
         frozenset(),
         layouts,
-        tuple(each.path for each in stages),
+        tuple(file.path for file in stages),
     )
 
 
 def _of(file: StrategyFile, stage: int) -> Iterator[SavedLayout]:
     """The layouts of a stage's file under the keys that merging gives them."""
-    for each in file.layouts.values():
-        yield replace(each, key=f"{stage}-{each.key}", stage=stage)
+    for layout in file.layouts.values():
+        yield replace(layout, key=f"{stage}-{layout.key}", stage=stage)

@@ -114,12 +114,12 @@ class StrategyFile:
     @property
     def stages(self) -> int:
         """Pipeline stages that the layouts name; 1 where the file is not merged."""
-        return max((each.stage or 0 for each in self.layouts.values()), default=0) + 1
+        return max((layout.stage or 0 for layout in self.layouts.values()), default=0) + 1
 
     @property
     def is_merged(self) -> bool:
         """Whether layouts name their stage."""
-        return any(each.stage is not None for each in self.layouts.values())
+        return any(layout.stage is not None for layout in self.layouts.values())
 
     @property
     def stage_devices(self) -> int:

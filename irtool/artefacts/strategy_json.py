@@ -78,21 +78,21 @@ class _Reader:
         offset = 0
         for name in (within, key):
             text = json.dumps(name).encode() + b":" if name else b""
-            found = _behind(self._data, text, offset) if text else -1
-            offset = max(offset, found)
+            position = _behind(self._data, text, offset) if text else -1
+            offset = max(offset, position)
         line, column = position_in(self._data, offset)
         raise ArtefactError(self._path, message, line, column)
 
     def table(self, table: Mapping[str, Any], key: str, within: str = "") -> dict[str, Any]:
         """The table at a key; empty where there is none."""
-        found: Any = table.get(key, {})
-        if not isinstance(found, dict):
+        inner: Any = table.get(key, {})
+        if not isinstance(inner, dict):
             self.refuse(f"{key} is no table", key, within)
-        return cast("dict[str, Any]", found)
+        return cast("dict[str, Any]", inner)
 
     def strategies(self, document: Mapping[str, Any], name: str) -> dict[str, SavedStrategy]:
         """The strategies of one table."""
-        found: dict[str, SavedStrategy] = {}
+        by_key: dict[str, SavedStrategy] = {}
         for key, item in self.table(document, name).items():
             if not isinstance(item, dict):
                 self.refuse(f"{key}: no table with stage and parallel_strategy", key, name)
@@ -105,12 +105,12 @@ class _Reader:
                 for row in cast("list[Any]", rows)
             )
             stage = self._number(values, "stage", key, name, least=0)
-            found[key] = SavedStrategy(key, stage, strategy)
-        return found
+            by_key[key] = SavedStrategy(key, stage, strategy)
+        return by_key
 
     def layouts(self, document: Mapping[str, Any]) -> dict[str, SavedLayout]:
         """The layouts of parameters."""
-        found: dict[str, SavedLayout] = {}
+        by_key: dict[str, SavedLayout] = {}
         for key, item in self.table(document, LAYOUTS).items():
             if not isinstance(item, dict):
                 self.refuse(f"{key}: no table with dev_matrix and tensor_map", key, LAYOUTS)
@@ -144,8 +144,8 @@ class _Reader:
             )
             if (problem := layout_problem(layout)) is not None:
                 self.refuse(f"{key}: {problem}", key, LAYOUTS)
-            found[key] = layout
-        return found
+            by_key[key] = layout
+        return by_key
 
     def _numbers(self, value: Any, what: str, key: str, within: str, least: int) -> tuple[int, ...]:
         if not isinstance(value, list):
@@ -193,5 +193,5 @@ def layout_problem(layout: SavedLayout) -> str | None:
 
 def _behind(data: bytes, text: bytes, offset: int) -> int:
     """Where a key stands, whether or not a blank stands before its colon."""
-    found = data.find(text, offset)
-    return found if found >= 0 else data.find(text[:-1], offset)
+    position = data.find(text, offset)
+    return position if position >= 0 else data.find(text[:-1], offset)

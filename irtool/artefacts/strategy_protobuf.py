@@ -53,11 +53,11 @@ def _strategy(field: Field) -> SavedStrategy:
     key, inner = _named(field, "node_name", "parallel_strategys")
     stage: int | None = None
     rows: list[tuple[int, ...]] = []
-    for each in inner.message():
-        if each.number == 1:
-            stage = each.number_of()
-        elif each.number == 2:
-            rows.append(_dimensions(each))
+    for member in inner.message():
+        if member.number == 1:
+            stage = member.number_of()
+        elif member.number == 2:
+            rows.append(_dimensions(member))
     if stage is None:
         raise Malformed(f"{key} has no stage", inner.offset)
     strategy: Rows = tuple(rows)
@@ -68,11 +68,11 @@ def _layout(field: Field) -> SavedLayout:
     key, inner = _named(field, "param_name", "parallel_layouts")
     lists: dict[int, list[tuple[int, ...]]] = {}
     numbers: dict[int, int] = {}
-    for each in inner.message():
-        if each.number in (1, 2, 3, 4):
-            lists.setdefault(each.number, []).append(_dimensions(each))
-        elif each.number in (5, 6, 7):
-            numbers[each.number] = each.number_of()
+    for member in inner.message():
+        if member.number in (1, 2, 3, 4):
+            lists.setdefault(member.number, []).append(_dimensions(member))
+        elif member.number in (5, 6, 7):
+            numbers[member.number] = member.number_of()
     missing = {5, 6, 7} - numbers.keys()
     if missing:
         raise Malformed(f"the layout of {key} lacks field {min(missing)}", inner.offset)
@@ -103,22 +103,22 @@ def _tensor_map(maps: list[tuple[int, ...]]) -> tuple[MapEntry, ...]:
     """
     if len(maps) <= 1:
         return maps[0] if maps else ()
-    return tuple(each[0] if len(each) == 1 else each for each in maps if each)
+    return tuple(axes[0] if len(axes) == 1 else axes for axes in maps if axes)
 
 
 def _named(field: Field, name: str, value: str) -> tuple[str, Field]:
     """The name and the inner message of an item."""
-    found: str | None = None
+    key: str | None = None
     inner: Field | None = None
-    for each in field.message():
-        if each.number == 1:
-            found = each.text()
-        elif each.number == 2:
-            inner = each
-    if found is None or inner is None:
-        missing = name if found is None else value
+    for member in field.message():
+        if member.number == 1:
+            key = member.text()
+        elif member.number == 2:
+            inner = member
+    if key is None or inner is None:
+        missing = name if key is None else value
         raise Malformed(f"an item without {missing}", field.offset)
-    return found, inner
+    return key, inner
 
 
 def _dimensions(field: Field) -> tuple[int, ...]:
@@ -126,6 +126,6 @@ def _dimensions(field: Field) -> tuple[int, ...]:
 
 
 def _all_dimensions(field: Field) -> Iterator[int]:
-    for each in field.message():
-        if each.number == 1:
-            yield from each.numbers()
+    for member in field.message():
+        if member.number == 1:
+            yield from member.numbers()

@@ -71,24 +71,26 @@ def trace_profile(path: str, damage: Damage) -> Profile:
         if event.lane == _HOST:
             name = event.name
         elif event.lane == _DEVICE:
-            found = full_name_of_kernel(event.name)
-            if found is None:
+            full_name = full_name_of_kernel(event.name)
+            if full_name is None:
                 count, unnamed = count + 1, unnamed + event.duration
                 continue
-            name = found
+            name = full_name
             if _COLLECTIVE in event.name:
                 communicating.add(name)
         else:
             continue
         runs.setdefault(name, _Runs()).add(event.start, event.duration)
-    for each in runs.values():
-        each.in_order()
-    counts = Counter(len(each.starts) for each in runs.values())
+    for series in runs.values():
+        series.in_order()
+    counts = Counter(len(series.starts) for series in runs.values())
     steps = counts.most_common(1)[0][0] if counts else 0
-    even = {name: each for name, each in runs.items() if steps and not len(each.starts) % steps}
+    even = {
+        name: series for name, series in runs.items() if steps and not len(series.starts) % steps
+    }
     by_name = {
-        name: array("d", (_sum(each, step, steps) for step in range(steps)))
-        for name, each in even.items()
+        name: array("d", (_sum(series, step, steps) for step in range(steps)))
+        for name, series in even.items()
     }
     totals = tuple(_totals(step, steps, even, communicating) for step in range(steps))
     place = usual_place(totals)
@@ -109,8 +111,8 @@ def trace_profile(path: str, damage: Damage) -> Profile:
 def _runs_of(
     step: int, steps: int, runs: dict[str, _Runs], communicating: set[str]
 ) -> Iterator[MeasuredRun]:
-    for name, each in runs.items():
-        starts, ends = each.part(step, steps)
+    for name, series in runs.items():
+        starts, ends = series.part(step, steps)
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             yield MeasuredRun(start, (end - start) / 1e3, name in communicating, name)
 
@@ -124,8 +126,8 @@ def _sum(runs: _Runs, step: int, steps: int) -> float:
 def _totals(step: int, steps: int, runs: dict[str, _Runs], communicating: set[str]) -> StepTotals:
     """Where a step went: what runs at once counts once."""
     parts: dict[bool, list[tuple[np.ndarray, np.ndarray]]] = {False: [], True: []}
-    for name, each in runs.items():
-        parts[name in communicating].append(each.part(step, steps))
+    for name, series in runs.items():
+        parts[name in communicating].append(series.part(step, steps))
     computing, collectives = parts[False], parts[True]
     together = [*computing, *collectives]
     wall = max(int(end.max()) for _, end in together) - min(int(s.min()) for s, _ in together)

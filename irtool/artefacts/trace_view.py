@@ -79,7 +79,7 @@ def _objects(path: str, damage: Damage) -> Iterator[dict[str, Any]]:
             try:
                 if place >= len(text):
                     raise ValueError
-                found, end = decode(text, place)
+                event, end = decode(text, place)
             except (ValueError, RecursionError):
                 more = stream.read(_CHUNK)
                 text, place = text[place:] + more, 0
@@ -92,8 +92,8 @@ def _objects(path: str, damage: Damage) -> Iterator[dict[str, Any]]:
                 return
             line += text.count("\n", place, end)
             place = end
-            if isinstance(found, dict):
-                yield cast("dict[str, Any]", found)
+            if isinstance(event, dict):
+                yield cast("dict[str, Any]", event)
 
 
 def _start(text: str, path: str) -> int:
@@ -101,9 +101,9 @@ def _start(text: str, path: str) -> int:
     place = len(text) - len(text.lstrip("\ufeff \t\r\n"))
     if text[place : place + 1] == "[":
         return place + 1
-    found = text.find('"traceEvents"')
-    if text[place : place + 1] == "{" and found >= 0:
-        bracket = text.find("[", found)
+    start = text.find('"traceEvents"')
+    if text[place : place + 1] == "{" and start >= 0:
+        bracket = text.find("[", start)
         if bracket >= 0:
             return bracket + 1
     raise ArtefactError(path, "is no list of trace events", 1)

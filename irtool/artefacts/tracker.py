@@ -182,7 +182,7 @@ def _statement(line: int, match: re.Match[str], types: str) -> TrackedStatement:
 
 
 def _blocks(text: str) -> tuple[str, ...]:
-    return tuple(each.strip() for each in text.split(",") if each.strip())
+    return tuple(block.strip() for block in text.split(",") if block.strip())
 
 
 def _tensors(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
