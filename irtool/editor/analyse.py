@@ -76,10 +76,10 @@ def _trouble(answers: Answers, text: str) -> Answers:
 
 def _with_context(answers: Answers, document: Document) -> Answers:
     try:
-        found = find_context(document.dump, document.project.context)
+        context = find_context(document.dump, document.project.context)
     except (ValueError, DumpError, LookupError) as error:
         return _trouble(answers, f"the context: {error}")
-    return replace(answers, context=found)
+    return replace(answers, context=context)
 
 
 def _with_begin(answers: Answers, document: Document) -> tuple[Answers, Dump | None]:
@@ -131,7 +131,9 @@ def lint(
     if report is not None:
         facts.kept("report", lambda: report)
     chosen = chosen_rules(settings, rules)
-    found = lint_compilation(facts, chosen).findings
-    found = Suppressions(project.sources, rules).apply(found)
-    found = apply_ignores(found, settings, rules, lambda finding: finding.file)
-    return tuple(each for each in found if each.file == document.path and not each.suppressed)
+    findings = lint_compilation(facts, chosen).findings
+    findings = Suppressions(project.sources, rules).apply(findings)
+    findings = apply_ignores(findings, settings, rules, lambda finding: finding.file)
+    return tuple(
+        finding for finding in findings if finding.file == document.path and not finding.suppressed
+    )

@@ -155,8 +155,8 @@ class Document:
         if isinstance(owner.item, Node):
             before = 1 + (owner.item.signature is not None) + len(owner.item.text_signatures)
         index = line - owner.line - before
-        found = lines[index] if 0 <= index < len(lines) else None
-        return found if isinstance(found, SourcePlace) else None
+        comment = lines[index] if 0 <= index < len(lines) else None
+        return comment if isinstance(comment, SourcePlace) else None
 
     # -- names ---------------------------------------------------------------------------------
 
@@ -203,9 +203,9 @@ class Document:
     def _meant(self, owner: Owner, span: Span) -> Iterator[list[Thing]]:
         """What a span stands for: no or one list, the likeliest first."""
         if span.kind in ("definition", "name"):
-            found = self._defined(owner, span)
-            if found is not None:
-                yield [found]
+            thing = self._defined(owner, span)
+            if thing is not None:
+                yield [thing]
         elif span.kind == "reference" and span.value is not None:
             graph = owner.graph or self.dump.entry
             if graph is not None and not isinstance(span.value, Parameter):
@@ -221,20 +221,20 @@ class Document:
             return self._declared(item)
         value = span.value
         if owner.graph is not None and isinstance(value, Parameter):
-            found = (p for p in owner.graph.parameters if p.declaration is value)
-            return next(found, None)
+            candidates = (p for p in owner.graph.parameters if p.declaration is value)
+            return next(candidates, None)
         if owner.graph is not None and isinstance(value, ParameterReference):
-            found = (
+            candidates = (
                 p
                 for p in owner.graph.parameters
                 if p.number == value.number and p.label == value.label
             )
-            return next(found, None)
+            return next(candidates, None)
         return owner.graph
 
     def _declared(self, item: Parameter) -> GraphParameter | None:
-        found = self.dump.parameter_by_number(item.number, item.name)
-        return found if found is not None and found.declaration is item else None
+        parameter = self.dump.parameter_by_number(item.number, item.name)
+        return parameter if parameter is not None and parameter.declaration is item else None
 
     # -- where things stand --------------------------------------------------------------------
 
@@ -267,21 +267,21 @@ class Document:
 
     def location(self, thing: Thing) -> Location | None:
         """Where a thing is defined, as the protocol says it."""
-        found = self.definition(thing)
-        return None if found is None else Location(self.uri, found)
+        extent = self.definition(thing)
+        return None if extent is None else Location(self.uri, extent)
 
     @cached_property
     def uses(self) -> dict[object, list[Owner]]:
         """For each thing, by :func:`key_of`, the items that refer to it."""
-        found: dict[object, list[Owner]] = {}
+        by_key: dict[object, list[Owner]] = {}
         for owner in self.owners:
             if isinstance(owner.item, Node | Head | Property):
                 for mention in self.mentions(owner):
                     for thing in () if mention.is_definition else mention.things:
-                        users = found.setdefault(key_of(thing), [])
+                        users = by_key.setdefault(key_of(thing), [])
                         if not users or users[-1] is not owner:
                             users.append(owner)
-        return found
+        return by_key
 
 
 def open_document(

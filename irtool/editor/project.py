@@ -37,9 +37,9 @@ class Project:
         Raises:
             SettingsError: one of them makes no sense.
         """
-        found = read_settings(self.lint, os.path.dirname(self.settings_path))
-        chosen_rules(found, all_rules())
-        return found
+        settings = read_settings(self.lint, os.path.dirname(self.settings_path))
+        chosen_rules(settings, all_rules())
+        return settings
 
     @cached_property
     def sources(self) -> SourceFiles:
@@ -56,5 +56,5 @@ class Project:
 
     def python_file(self, path: str) -> str | None:
         """The file here that a dump's path means, absolute; None where it is not here."""
-        found = self.sources.find(path)
-        return None if found is None else os.path.abspath(os.path.join(self.folder, found))
+        file = self.sources.find(path)
+        return None if file is None else os.path.abspath(os.path.join(self.folder, file))

@@ -233,10 +233,10 @@ def _wholes(server: Server) -> None:
     @server.feature(types.WORKSPACE_SYMBOL)
     @server.thread()
     def _(params: types.WorkspaceSymbolParams) -> list[types.SymbolInformation]:
-        found: list[types.SymbolInformation] = []
+        symbols: list[types.SymbolInformation] = []
         for uri in server.store.uris:
-            found += server.ask(uri, lambda d: search(d, params.query)) or []
-        return found
+            symbols += server.ask(uri, lambda d: search(d, params.query)) or []
+        return symbols
 
 
 def _parts(server: Server) -> None:
@@ -273,18 +273,18 @@ def _commands(server: Server) -> None:
 
     @server.command(PLACES)
     async def _(uri: str, line: int) -> list[types.Location]:
-        found = await server.store.ask(uri, lambda d: places(d, line)) or []
+        locations = await server.store.ask(uri, lambda d: places(d, line)) or []
         if not server.options.get("shows"):
-            text = ", ".join(str(place.range.start.line + 1) for place in found) or "none"
+            text = ", ".join(str(place.range.start.line + 1) for place in locations) or "none"
             message = types.ShowMessageParams(types.MessageType.Info, f"lines: {text}")
             server.window_show_message(message)
-        return found
+        return locations
 
     @server.command(SEARCH)
     async def _(uri: str, query: str) -> dict[str, object]:
-        found = await server.store.ask(uri, lambda d: search(d, query)) or []
-        note = "" if found else query_note(query)
-        return {"found": found, "why_no_query": query_error(query), "note": note}
+        symbols = await server.store.ask(uri, lambda d: search(d, query)) or []
+        note = "" if symbols else query_note(query)
+        return {"found": symbols, "why_no_query": query_error(query), "note": note}
 
 
 def _files(server: Server) -> None:

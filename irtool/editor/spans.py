@@ -45,22 +45,22 @@ def statement_spans(node: Node) -> tuple[Span, ...]:
     indent = len(node.style.indent)
     if node.number is None:
         word = len(node.style.return_word)
-        found = [Span(indent, indent + word, "definition")]
+        spans = [Span(indent, indent + word, "definition")]
         position = indent + word + 1
     else:
         number, name = len(node.id), len(node.name or "None")
-        found = [
+        spans = [
             Span(indent, indent + number, "definition"),
             Span(indent + number + 1, indent + number + 1 + name, "name"),
         ]
         position = indent + number + name + 5
-        found += _target(node, position)
+        spans += _target(node, position)
         position += len(print_target(node.target)) + 1
     for index, operand in enumerate(node.operands):
         position += 2 if index else 0
-        found += _references(operand, position)
+        spans += _references(operand, position)
         position += len(print_value(operand))
-    return (*found, *_attributes(node, position + 1))
+    return (*spans, *_attributes(node, position + 1))
 
 
 def _target(node: Node, start: int) -> Iterator[Span]:
@@ -121,20 +121,20 @@ def _attributes(node: Node, start: int) -> Iterator[Span]:
 def head_spans(head: Head) -> tuple[Span, ...]:
     """The graph, the one that encloses it, and its parameters, in the line of its head."""
     position = len("subgraph ") + len(head.name) + 1
-    found = [Span(len("subgraph "), position, "definition", GraphReference(head.name))]
+    spans = [Span(len("subgraph "), position, "definition", GraphReference(head.name))]
     if head.parent is not None:
         position += len(" parent: [subgraph ")
         end = position + len(head.parent) + 1
-        found.append(Span(position, end, "reference", GraphReference(head.parent)))
+        spans.append(Span(position, end, "reference", GraphReference(head.parent)))
         position = end + 1
     opening, comma, _ = head.spelling
     position += len(opening)
     for item in head.parameters:
         text = print_parameter(item) if isinstance(item, Parameter) else print_value(item)
         end = position + (declared_length(item) if isinstance(item, Parameter) else len(text))
-        found.append(Span(position, end, "definition", item))
+        spans.append(Span(position, end, "definition", item))
         position += len(text) + len(comma)
-    return tuple(found)
+    return tuple(spans)
 
 
 def declared_length(item: Parameter) -> int:

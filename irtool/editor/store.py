@@ -96,11 +96,11 @@ class Store:
         if known is None:
             return
         text = known.text
-        for each in changes:
-            if isinstance(each, types.TextDocumentContentChangePartial):
-                text = text.replaced(each.range, each.text)
+        for change in changes:
+            if isinstance(change, types.TextDocumentContentChangePartial):
+                text = text.replaced(change.range, change.text)
             else:
-                text = Text(each.text, self.units)
+                text = Text(change.text, self.units)
         self._begin(uri, text, version, PAUSE)
 
     def close(self, uri: str) -> None:

@@ -49,9 +49,9 @@ def actions(document: Document, where: Range, given: Sequence[Diagnostic] = ()) 
         given: the diagnostics that the client shows there; those that an action answers are
             named in it.
     """
-    found = list(_strategies(document, where, given))
-    found += _suppressions(document, where, given)
-    return found
+    offers = list(_strategies(document, where, given))
+    offers += _suppressions(document, where, given)
+    return offers
 
 
 # -- a legal strategy ----------------------------------------------------------------------------
@@ -89,7 +89,13 @@ def strategy_place(document: Document, node: Node) -> tuple[Range, Value] | None
     on_type_line = node.style.strategy_on_type_line
     if not on_type_line:
         ordered.append(node.strategy)
-    spans = dict(zip((id(each) for each in ordered if each is not None), blocks, strict=True))
+    spans = dict(
+        zip(
+            (id(attributes) for attributes in ordered if attributes is not None),
+            blocks,
+            strict=True,
+        )
+    )
     for block in (node.strategy, node.primitive_attributes):
         for key in _KEYS if block is not None else ():
             value = dict(block.entries).get(key) if block is not None else None
@@ -226,10 +232,14 @@ def _answered(
     document: Document, given: Sequence[Diagnostic], finding: Finding
 ) -> list[Diagnostic]:
     """The diagnostics of the client that are about a finding."""
-    told = document.answers.findings
-    codes = {finding.code, *(each.code for each in told if is_same(each, finding))}
+    findings = document.answers.findings
+    codes = {finding.code, *(other.code for other in findings if is_same(other, finding))}
     start = document.text.position(document.text.start_of(finding.line)).line
-    return [each for each in given if each.code in codes and each.range.start.line == start]
+    return [
+        diagnostic
+        for diagnostic in given
+        if diagnostic.code in codes and diagnostic.range.start.line == start
+    ]
 
 
 def _touches(one: Range, other: Range) -> bool:

@@ -19,8 +19,8 @@ def definition(document: Document, position: Position) -> list[Location]:
     mention = document.mention_at(position)
     if mention is None:
         place = document.place_at(position)
-        found = python_location(document.project, place) if place is not None else None
-        return [] if found is None else [found]
+        location = python_location(document.project, place) if place is not None else None
+        return [] if location is None else [location]
     places = (document.location(thing) for thing in mention.things)
     return [place for place in places if place is not None]
 
@@ -32,8 +32,8 @@ def source_line(document: Document, position: Position) -> list[Location]:
     place = node.location if isinstance(node, Node) else None
     if mention is None:
         place = document.place_at(position) or place
-    found = python_location(document.project, place) if place is not None else None
-    return [] if found is None else [found]
+    location = python_location(document.project, place) if place is not None else None
+    return [] if location is None else [location]
 
 
 def python_location(project: Project, place: SourcePlace) -> Location | None:

@@ -30,24 +30,28 @@ def diagnostics(document: Document) -> list[Diagnostic]:
     """Everything that is wrong or worth a look, as far as it is known by now."""
     answers = document.answers
     problems = document.dump.problems
-    told = {(problem.code, problem.line) for problem in problems}
-    found = [_problem(document, problem) for problem in problems]
-    found += [_finding(document, each) for each in answers.findings if not _is_told(each, told)]
+    reported = {(problem.code, problem.line) for problem in problems}
+    shown = [_problem(document, problem) for problem in problems]
+    shown += [
+        _finding(document, finding)
+        for finding in answers.findings
+        if not _is_reported(finding, reported)
+    ]
     # The linter tells most of what check found, in a form that more can be done with.
     report = answers.report if answers.is_complete else None
     checked = report.findings if report is not None else ()
-    found += [
-        _checked(document, each)
-        for each in checked
-        if not any(is_same(finding, each) for finding in answers.findings)
+    shown += [
+        _checked(document, from_check)
+        for from_check in checked
+        if not any(is_same(finding, from_check) for finding in answers.findings)
     ]
     troubles = (document.project.trouble, *answers.troubles)
-    found += [_trouble(document, text) for text in troubles if text]
-    return found
+    shown += [_trouble(document, text) for text in troubles if text]
+    return shown
 
 
-def _is_told(finding: Finding, told: set[tuple[str, int]]) -> bool:
-    return (finding.code, finding.line) in told
+def _is_reported(finding: Finding, reported: set[tuple[str, int]]) -> bool:
+    return (finding.code, finding.line) in reported
 
 
 def is_same(finding: Finding, checked: Finding) -> bool:

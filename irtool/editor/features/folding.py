@@ -20,12 +20,12 @@ def folding(document: Document, most: int | None = None) -> list[FoldingRange]:
         document: the dump.
         most: ranges that the client takes; the largest ones are given then.
     """
-    found = sorted(_ranges(document), key=lambda each: each.start_line - each.end_line)
+    ranges = sorted(_ranges(document), key=lambda fold: fold.start_line - fold.end_line)
     distinct: dict[int, FoldingRange] = {}
-    for each in found:  # editors show one range a line: the largest
-        distinct.setdefault(each.start_line, each)
+    for fold in ranges:  # editors show one range a line: the largest
+        distinct.setdefault(fold.start_line, fold)
     chosen = list(distinct.values())[:most]
-    return sorted(chosen, key=lambda each: each.start_line)
+    return sorted(chosen, key=lambda fold: fold.start_line)
 
 
 def _ranges(document: Document) -> Iterator[FoldingRange]:

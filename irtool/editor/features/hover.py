@@ -68,11 +68,11 @@ def _arithmetic(node: Node) -> Iterator[Fact]:
 
 
 def _users(document: Document, users: Iterable[Node]) -> Iterator[Fact]:
-    found = list(users)
-    if not found:
+    nodes = list(users)
+    if not nodes:
         return
-    shown = ", ".join(f"{user.id} {user.op} (line {user.line})" for user in found[:_MOST_SHOWN])
-    more = len(found) - _MOST_SHOWN
+    shown = ", ".join(f"{user.id} {user.op} (line {user.line})" for user in nodes[:_MOST_SHOWN])
+    more = len(nodes) - _MOST_SHOWN
     yield "used by", shown + (f" and {count_text(more)} more" if more > 0 else "")
 
 
@@ -118,14 +118,16 @@ def _python(document: Document, node: Node) -> str:
 
 def _parameter_text(document: Document, parameter: GraphParameter) -> str:
     report = document.answers.report
-    found = None
+    judged = None
     if report is not None:
         key = key_of(parameter)
-        found = next((each for each in report.parameters if key_of(each.parameter) == key), None)
+        judged = next(
+            (entry for entry in report.parameters if key_of(entry.parameter) == key), None
+        )
     owners = document.uses.get(key_of(parameter), [])
     users = [owner.item for owner in owners if isinstance(owner.item, Node)]
     facts = [
-        *parameter_facts(parameter, parameter.graph, found),
+        *parameter_facts(parameter, parameter.graph, judged),
         *_users(document, users),
         *_ties(document, parameter),
     ]

@@ -24,9 +24,9 @@ def _hints(document: Document, first: int, last: int) -> Iterator[InlayHint]:
     if report is None:
         return
     slices = {
-        each.parameter.declaration.line: each
-        for each in report.parameters
-        if each.parameter.declaration is not None and each.slice is not None
+        entry.parameter.declaration.line: entry
+        for entry in report.parameters
+        if entry.parameter.declaration is not None and entry.slice is not None
     }
     for owner in document.between(max(first - 1, 1), last):
         if isinstance(owner.item, Parameter):
@@ -34,11 +34,11 @@ def _hints(document: Document, first: int, last: int) -> Iterator[InlayHint]:
             if sliced is not None and sliced.slice is not None and sliced.slice != sliced.shape:
                 yield _hint(document, owner.line, f"slice {tuple_text(sliced.slice)}")
         elif isinstance(owner.item, Node):
-            found = report.operator(owner.item)
-            if found is None or found.verdict != "legal":
+            operator = report.operator(owner.item)
+            if operator is None or operator.verdict != "legal":
                 continue
-            inputs = ", ".join(map(tuple_text, found.input_slices))
-            outputs = ", ".join(map(tuple_text, found.output_slices))
+            inputs = ", ".join(map(tuple_text, operator.input_slices))
+            outputs = ", ".join(map(tuple_text, operator.output_slices))
             line = owner.line + (owner.item.signature is not None)
             yield _hint(document, line, f"slices {inputs} → {outputs}")
 

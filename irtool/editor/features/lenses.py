@@ -35,18 +35,22 @@ def _graphs(document: Document) -> Iterator[CodeLens]:
 
 
 def _groups(document: Document) -> Iterator[CodeLens]:
-    found = _collectives(document)
+    communications = _collectives(document)
     sizes: dict[tuple[str | None, tuple[int, ...] | None], int] = {}
-    for each in found:
-        sizes[each.group, each.ranks] = sizes.get((each.group, each.ranks), 0) + 1
-    for each in found:
-        over = "unknown ranks" if each.ranks is None else f"ranks {ranks_text(each.ranks)}"
-        text = f"{each.op} over {over}"
-        text += f" in {escape(each.group)}" if each.group else ""
-        text += f", {bytes_text(each.bytes)}"
-        others = sizes[each.group, each.ranks] - 1
+    for collective in communications:
+        sizes[collective.group, collective.ranks] = (
+            sizes.get((collective.group, collective.ranks), 0) + 1
+        )
+    for collective in communications:
+        over = (
+            "unknown ranks" if collective.ranks is None else f"ranks {ranks_text(collective.ranks)}"
+        )
+        text = f"{collective.op} over {over}"
+        text += f" in {escape(collective.group)}" if collective.group else ""
+        text += f", {bytes_text(collective.bytes)}"
+        others = sizes[collective.group, collective.ranks] - 1
         text += f", {plural(others, 'other')} in this group" if others else ""
-        yield _lens(document, each.node.line, text, PLACES)
+        yield _lens(document, collective.node.line, text, PLACES)
 
 
 def _collectives(document: Document) -> tuple[Collective, ...]:
@@ -103,10 +107,14 @@ def places(document: Document, line: int) -> list[Location]:
             if thing in graph.called(node) or thing in node.inputs
         ]
     else:
-        found = _collectives(document)
-        own = next((each for each in found if each.node is thing), None)
+        communications = _collectives(document)
+        own = next((collective for collective in communications if collective.node is thing), None)
         key = (own.group, own.ranks) if own is not None else None
-        nodes = [each.node for each in found if (each.group, each.ranks) == key]
+        nodes = [
+            collective.node
+            for collective in communications
+            if (collective.group, collective.ranks) == key
+        ]
     return [Location(document.uri, document.text.line_range(node.line)) for node in nodes]
 
 

@@ -38,9 +38,9 @@ def outline(document: Document) -> list[DocumentSymbol]:
     """What editors list beside the text."""
     graphs = document.dump.graphs
     shows_nodes = sum(len(graph.nodes) for graph in graphs) <= MOST_STATEMENTS
-    found = [_parameters(document)] if document.dump.parameters else []
-    found += [_graph(document, graph, shows_nodes) for graph in graphs if graph.line]
-    return found
+    symbols = [_parameters(document)] if document.dump.parameters else []
+    symbols += [_graph(document, graph, shows_nodes) for graph in graphs if graph.line]
+    return symbols
 
 
 def _parameters(document: Document) -> DocumentSymbol:
@@ -78,10 +78,10 @@ def _graph(document: Document, graph: Graph, shows_nodes: bool) -> DocumentSymbo
 
 
 def _inside(document: Document, scope: _Scope, shows_nodes: bool) -> list[DocumentSymbol]:
-    found = [_scope(document, inner, shows_nodes) for inner in scope.scopes.values()]
+    symbols = [_scope(document, inner, shows_nodes) for inner in scope.scopes.values()]
     if shows_nodes:
-        found += [_node(document, node) for node in scope.nodes]
-    return sorted(found, key=lambda symbol: symbol.selection_range.start.line)
+        symbols += [_node(document, node) for node in scope.nodes]
+    return sorted(symbols, key=lambda symbol: symbol.selection_range.start.line)
 
 
 def _scope(document: Document, scope: _Scope, shows_nodes: bool) -> DocumentSymbol:

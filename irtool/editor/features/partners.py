@@ -24,10 +24,10 @@ def _partners(document: Document, position: Position, *, is_later: bool) -> list
     ties = document.answers.ties
     if ties is None or not isinstance(thing, Node | GraphParameter):
         return []
-    found: list[Location | None] = []
+    locations: list[Location | None] = []
     for tie in ties.of(thing):
         is_left = tie.left is thing or tie.left == thing
         if is_left == is_later:
-            found.append(document.location(tie.right if is_left else tie.left))
-    places = [place for place in found if place is not None]
+            locations.append(document.location(tie.right if is_left else tie.left))
+    places = [place for place in locations if place is not None]
     return sorted(places, key=lambda place: place.range.start.line)

@@ -22,11 +22,11 @@ def references(document: Document, position: Position, declared: bool = True) ->
     if thing is None:
         return []
     own = document.location(thing) if declared else None
-    found = [] if own is None else [own]
+    locations = [] if own is None else [own]
     for mention in mentions_of(document, thing):
         where = document.text.range(mention.start, mention.end)
-        found.append(Location(document.uri, where))
-    return found
+        locations.append(Location(document.uri, where))
+    return locations
 
 
 def highlights(document: Document, position: Position) -> list[DocumentHighlight]:
@@ -35,11 +35,11 @@ def highlights(document: Document, position: Position) -> list[DocumentHighlight
     if mention is None:
         return []
     own = document.definition(mention.thing)
-    found = [] if own is None else [DocumentHighlight(own, DocumentHighlightKind.Write)]
-    for each in mentions_of(document, mention.thing):
-        where = document.text.range(each.start, each.end)
-        found.append(DocumentHighlight(where, DocumentHighlightKind.Read))
-    return found
+    marks = [] if own is None else [DocumentHighlight(own, DocumentHighlightKind.Write)]
+    for use in mentions_of(document, mention.thing):
+        where = document.text.range(use.start, use.end)
+        marks.append(DocumentHighlight(where, DocumentHighlightKind.Read))
+    return marks
 
 
 def thing_at(document: Document, position: Position) -> Thing | None:
@@ -59,5 +59,7 @@ def mentions_of(document: Document, thing: Thing) -> Iterator[Mention]:
     key = key_of(thing)
     for owner in document.uses.get(key, ()):
         for mention in document.mentions(owner):
-            if not mention.is_definition and any(key_of(each) == key for each in mention.things):
+            if not mention.is_definition and any(
+                key_of(meaning) == key for meaning in mention.things
+            ):
                 yield mention

@@ -25,16 +25,16 @@ def search(document: Document, text: str) -> list[SymbolInformation]:
             scope or of a parameter's name; empty finds nothing.
     """
     chosen = _chosen(text.strip())
-    found: list[SymbolInformation] = []
+    symbols: list[SymbolInformation] = []
     for node in document.dump.nodes():
-        if len(found) >= MOST_FOUND:
+        if len(symbols) >= MOST_FOUND:
             break
         try:
             if chosen(node):
-                found.append(_symbol(document, node))
+                symbols.append(_symbol(document, node))
         except QueryError:
             return []
-    return found
+    return symbols
 
 
 def query_error(text: str) -> str:

@@ -78,8 +78,8 @@ def _named(thing: Thing | None, span: Span, start: int, end: int) -> _Token:
 
 
 def _phase_bits(node: Node) -> int:
-    found = phase(node)
-    return _bit(found) if found in MODIFIERS else 0
+    modifier = phase(node)
+    return _bit(modifier) if modifier in MODIFIERS else 0
 
 
 def _bit(name: str) -> int:
