@@ -17,6 +17,7 @@ import random
 import sys
 
 import networks
+import networks_more  # noqa: F401 - adds its networks
 import torch
 from msprobe.pytorch import PrecisionDebugger, seed_all
 from torch.utils._python_dispatch import TorchDispatchMode

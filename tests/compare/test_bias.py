@@ -47,6 +47,7 @@ def test_infinite_tensors_tell_none() -> None:
         ([0.01, -0.02], 0.0, UNIT, True, 0.06 + 1.5 * UNIT),
         ([], 0.1, UNIT, True, 0.02 + 1.5 * UNIT),
         ([], 0.0, 2.0**-24, False, 1e-3),
+        ([], 0.0, 2.0**-8, False, 2.05 * 2.0**-8),
         ([math.nan], 0.0, UNIT, True, 1.5 * UNIT),
     ],
 )

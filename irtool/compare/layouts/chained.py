@@ -298,7 +298,7 @@ def _as_run(runs: Mapping[int, TensorRun], ops: Sequence[LogicalOp]) -> TensorRu
     for index, item in enumerate(ops):
         rank, source = item.parts[min(item.parts)]
         theirs = runs[rank].columns
-        places = {place: _copied(theirs, place, columns) for place in source.tensors}
+        places = {place: columns.add_from(theirs, place) for place in source.tensors}
         op = item.op
         op.index = index
         op.inputs = [places[place] for place in source.inputs]
@@ -308,18 +308,3 @@ def _as_run(runs: Mapping[int, TensorRun], ops: Sequence[LogicalOp]) -> TensorRu
     run = copy.copy(lead)
     run.columns, run.ops, run.complaints, run.casts = columns, made, [], None
     return run
-
-
-def _copied(source: Columns, place: int, columns: Columns) -> int:
-    made = columns.add(
-        source.labels[place],
-        source.dtypes[place],
-        source.shapes[place],
-        (source.most[place], source.least[place], source.mean[place], source.norm[place]),
-        source.files[place],
-        source.hashes[place],
-        source.broken[place],
-    )
-    if place in source.notes:
-        columns.notes[made] = source.notes[place]
-    return made

@@ -1,4 +1,7 @@
-"""Whether each collective gave what its operands on all ranks make: no other run is needed."""
+"""Whether each collective gave what its operands on all ranks make: no other run is needed.
+
+Nor is one to see whether what a stage of a pipeline sent is what arrived.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +48,7 @@ class WrongCollective:
 
 def wrong_collectives(ranks: Ranks) -> Iterator[WrongCollective]:
     """Collectives whose results are not what their operands make, in the order of execution."""
+    yield from _wrong_transfers(ranks)
     seen: set[tuple[str, tuple[int, ...]]] = set()
     for rank, run in ranks.runs.items():
         for op in run.ops:
@@ -57,6 +61,32 @@ def wrong_collectives(ranks: Ranks) -> Iterator[WrongCollective]:
             wrong = _judged(ranks, op, info, info.ranks)
             if wrong is not None:
                 yield wrong
+
+
+def _wrong_transfers(ranks: Ranks) -> Iterator[WrongCollective]:
+    """Receives that got other numbers than were sent to them."""
+    sent: dict[tuple[int, int, int | None], list[str]] = {}
+    for rank, run in ranks.runs.items():
+        for op in run.ops:
+            info = collective(op.node) if op.node is not None else None
+            if info is not None and info.op == "Send" and info.peer is not None:
+                sent.setdefault((rank, info.peer, info.tag), []).append(op.name)
+    for rank, run in ranks.runs.items():
+        for op in run.ops:
+            info = collective(op.node) if op.node is not None else None
+            if info is None or info.op != "Receive" or info.peer is None:
+                continue
+            names = sent.get((info.peer, rank, info.tag), [])
+            if len(names) != 1:  # one tag for several: nothing says which is which
+                continue
+            given = ranks.values(info.peer, names[0], "input.0")
+            made = ranks.values(rank, op.name, "output.0")
+            if given is None or made is None or given.shape != made.shape:
+                continue
+            error = measure_arrays(given, made).error
+            if error > (unit := _unit(ranks, rank, op.name)):
+                why = f"{op.type} on rank {rank} does not give what rank {info.peer} sent"
+                yield WrongCollective(op, (rank,), (rank,), error, unit, why)
 
 
 def _judged(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from irtool.compare.layouts.collectives import WrongCollective, wrong_collectives
 from irtool.compare.layouts.logical import Logical, OtherReplica, put_together, rank_errors
 from irtool.compare.layouts.ranks import Ranks
+from irtool.compare.layouts.stages import CannotJoin, Chain, put_stages_together, stages_of
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
 from irtool.compare.tensors.judging.past import Training
 from irtool.compare.tensors.judging.verdict import Judged
@@ -18,10 +19,6 @@ from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
 from irtool.ir.graph import Node
 from irtool.ir.units import error_text
-
-
-class CannotJoin(ValueError):
-    """Ranks whose tensors cannot be put together, and why."""
 
 
 @dataclass(slots=True)
@@ -61,12 +58,17 @@ def compare_layouts(
         training: what parameters have been through before this step.
 
     Raises:
-        CannotJoin: a rank has no graph, or ranks run different operators (pipeline stages).
+        CannotJoin: a rank has no graph, or nothing says which pipeline stage ranks run.
     """
     ranks = Ranks(dict(sorted(runs.items())))
     _check(whole, ranks)
+    stages = stages_of(ranks.runs)
     folder = tempfile.TemporaryDirectory(prefix="irtool-diff-")
-    logical = put_together(whole, ranks, folder.name)
+    if len(stages.ranks) > 1 or stages.micros > 1:
+        chain = put_stages_together(whole, ranks.runs, stages, folder.name)
+    else:
+        chain = Chain(put_together(whole, ranks, folder.name))
+    logical = chain.logical
     nodes = dict(logical.nodes)
     sides = (whole, logical.run)
     if not is_left:
@@ -76,7 +78,7 @@ def compare_layouts(
         *sides, nodes=nodes, changed=changed, schedule=schedule, training=training, sharded=True
     )
     wrong = list(wrong_collectives(ranks))
-    _settle(comparison, logical, ranks, wrong, is_left)
+    _settle(comparison, chain, ranks, wrong, is_left)
     return LayoutComparison(comparison, logical, wrong, folder)
 
 
@@ -84,27 +86,33 @@ def _check(whole: TensorRun, ranks: Ranks) -> None:
     for run in (whole, *ranks.runs.values()):
         if not any(op.node is not None for op in run.ops):
             raise CannotJoin(f"{run.path}: no graph says how tensors are cut")
-    names = {frozenset(op.name for op in run.ops) for run in ranks.runs.values()}
-    if len(names) > 1:
-        raise CannotJoin("ranks run different operators: pipeline stages are not put together")
 
 
 def _settle(
     comparison: TensorComparison,
-    logical: Logical,
+    chain: Chain,
     ranks: Ranks,
     wrong: Sequence[WrongCollective],
     is_left: bool,
 ) -> None:
     """Which of all that is wrong comes first, and on which ranks."""
-    first = comparison.first
-    lead = {op.name: op.index for op in logical.run.ops}
+    first, logical = comparison.first, chain.logical
+    places = {op.name: op.index for op in logical.run.ops}
     candidates = [
-        *((lead.get(each.op.name, 0), 0, _of_collective(each, is_left)) for each in wrong[:1]),
+        *(
+            (
+                chain.places.get((min(each.group), each.op.name), places.get(each.op.name, 0)),
+                0,
+                _of_collective(each, is_left),
+            )
+            for each in wrong[:1]
+        ),
         *((item.op.index, 1, _of_replica(item, is_left)) for item in logical.replicas[:1]),
     ]
     if first is not None:
-        _name_ranks(comparison, first, logical, ranks, is_left)
+        output = None if first.output is None else first.output[is_left]
+        parts = ranks if output is None else chain.made_of.get(output, ranks)
+        _name_ranks(comparison, first, logical, parts, is_left)
         named = (first.maker_left, first.maker_right)[is_left]
         op = named or (first.pair.left, first.pair.right)[is_left]
         candidates.append((op.index, 2, first))

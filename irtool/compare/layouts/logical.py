@@ -3,6 +3,10 @@
 Each tensor of an operator that the other run has too gets that one's shape: slices are joined,
 partial sums added up over the group that adds them up later, of replicas the lowest rank's is
 taken.  What was put together lies in files of a temporary folder, so memory holds one tensor.
+
+Micro-batches are parts of the batch as ranks are.  A loss that is a mean over its micro-batch has
+gradients that are as many times too large as there are micro-batches; those of parameters are
+terms of a sum.
 """
 
 from __future__ import annotations
@@ -13,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from irtool.compare.layouts.ranks import Ranks, node_ops, operand, readers
+from irtool.compare.layouts.ranks import Ranks, micro_of, node_ops, operand, readers
 from irtool.compare.layouts.same_operators import same_operators
 from irtool.compare.layouts.slices import Cut, best_cut, counts_of, cuts
-from irtool.compare.layouts.sums import VIRTUAL_DIVISION, Sums, partial_sums
+from irtool.compare.layouts.sums import VIRTUAL_DIVISION, Sums, gradient_nodes, partial_sums
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
 from irtool.compare.tensors.measuring.measure import measure_arrays
 from irtool.compare.tensors.model import NAN, Op, TensorRun
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
 _ROUNDED = 2.0**-18
 """Relative error up to which replicas count as the same: kernels of other ranks may round."""
 _MEANS = ("ReduceMean", "MeanExt", "Mean")
+_TOTALS = ("ReduceSum", "SumExt")
+_HAND_ON = ("view", "cast", "sum")
 _SCALES = ("RealDiv", "Mul", "Muls", "Div", "Divs")
 
 
@@ -62,6 +68,7 @@ class Logical:
         sums: tensors that were added up, with the group.
         replicas: those that differ, in the order of execution.
         unknown: tensors that could not be put together, and why.
+        gradient_factor: by which gradients of micro-batches were multiplied; None where none were.
     """
 
     run: TensorRun
@@ -70,30 +77,41 @@ class Logical:
     sums: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     replicas: list[OtherReplica] = field(default_factory=list[OtherReplica])
     unknown: dict[int, str] = field(default_factory=dict[int, str])
+    gradient_factor: float | None = None
 
 
-def put_together(whole: TensorRun, ranks: Ranks, folder: str) -> Logical:
+def put_together(
+    whole: TensorRun, ranks: Ranks, folder: str, prefix: str = "", factor: float | None = None
+) -> Logical:
     """Put the tensors of all ranks together.
 
     Args:
         whole: the same step on one device, which says what shapes tensors have.
         ranks: all ranks; each joined with its graph.
         folder: where joined tensors are written; whoever called removes it.
+        prefix: of the names of their files.
+        factor: of gradients of micro-batches, where a later stage told it.
     """
-    return _Builder(whole, ranks, folder).build()
+    return _Builder(whole, ranks, folder, prefix, factor).build()
 
 
 class _Builder:
-    def __init__(self, whole: TensorRun, ranks: Ranks, folder: str) -> None:
-        self.whole, self.ranks, self.folder = whole, ranks, folder
+    def __init__(
+        self, whole: TensorRun, ranks: Ranks, folder: str, prefix: str, factor: float | None
+    ) -> None:
+        self.whole, self.ranks, self.folder, self.prefix = whole, ranks, folder, prefix
         lead = ranks.lead
         self.run = copy.copy(lead)
         self.run.columns = _copied(lead)
         self.run.ops = [copy.copy(op) for op in lead.ops]
         self.ops = node_ops(self.run)
-        self.logical = Logical(self.run)
+        self.logical = Logical(self.run, gradient_factor=factor)
         self.known: dict[tuple[int, ...], Cut] = {}
-        self.sums = {rank: _sums(run, rank) for rank, run in ranks.runs.items()}
+        sums = {ranks.rank_of(part): run for part, run in ranks.runs.items()}
+        by_rank = {rank: _sums(run, rank) for rank, run in sums.items()}
+        self.sums = {part: by_rank[ranks.rank_of(part)] for part in ranks.runs}
+        self.gradients = _gradients(lead) if ranks.micros > 1 else set[Node]()
+        self.averaged: dict[tuple[str, str], float] = {}
         self.by_name = {rank: {op.name: op for op in run.ops} for rank, run in ranks.runs.items()}
 
     def build(self) -> Logical:
@@ -143,13 +161,99 @@ class _Builder:
         cut = best_cut(ways, lambda way: _error(reference, way.joined(values, groups)), self.known)
         self.known[counts] = cut
         self.logical.cuts[place] = cut
+        factor = 1.0
+        if self.ranks.micros > 1:
+            factor = self._over_micros(op, place, match, cut, values, groups)
         is_sum = any(groups[ranks[0]].intersection(ranks[1:]) for ranks in cut.replicas())
         if is_sum:
-            self.logical.sums[place] = tuple(sorted(groups[min(groups)]))
+            parts = groups[min(groups)]
+            self.logical.sums[place] = tuple(sorted({self.ranks.rank_of(p) for p in parts}))
         elif made is None and not self._is_dead(op, place):
             self._compare_replicas(op, label, cut, values)
-        if is_sum or made is not None or any(count > 1 for count in counts):
-            self._write(place, cut.joined(values, groups))
+        if is_sum or made is not None or factor != 1 or any(count > 1 for count in counts):
+            joined = cut.joined(values, groups)
+            self._write(place, joined if factor == 1 else (joined * factor).astype(joined.dtype))
+
+    def _over_micros(
+        self,
+        op: Op,
+        place: int,
+        match: int,
+        cut: Cut,
+        values: Mapping[int, NDArray[Any]],
+        groups: dict[int, frozenset[int]],
+    ) -> float:
+        """Add up what micro-batches hold terms of; by what the result is to be multiplied."""
+        micros, label = self.ranks.micros, self.run.columns.labels[place]
+        if next(iter(values.values())).dtype.kind != "f" or micro_of(op.node) is None:
+            return 1.0
+        is_cut = len({cut.parts[part] for part in list(values)[:micros]}) > 1
+        is_gradient = op.node in self.gradients and self._is_gradient(op, label)
+        factor = 1.0
+        if not is_gradient:
+            if is_cut or (factor := self._mean_factor(op, label, values)) == 0:
+                return 1.0
+            self.averaged[op.name, label] = factor
+        if not is_cut:
+            for part, group in list(groups.items()):
+                ranks = group or {self.ranks.rank_of(part)}
+                groups[part] = frozenset(r * micros + m for r in ranks for m in range(micros))
+        return self._gradient_factor(op, match, cut, values, groups) if is_gradient else factor
+
+    def _is_gradient(self, op: Op, label: str) -> bool:
+        """Whether a tensor of a backward operator is one, not what the forward pass kept."""
+        direction, _, text = label.partition(".")
+        if direction == "output" or op.node is None or not text.isdecimal():
+            return True
+        source = operand(op.node, int(text))
+        return source is not None and source[0] in self.gradients
+
+    def _mean_factor(self, op: Op, label: str, values: Mapping[int, NDArray[Any]]) -> float:
+        """By what to multiply the sum over micro-batches of a forward tensor; 0: it is no such."""
+        direction, _, text = label.partition(".")
+        if direction == "input":
+            source = operand(op.node, int(text)) if op.node and text.isdecimal() else None
+            maker = None if source is None else self.ops.get(source[0])
+            known = None if maker is None else (maker.name, f"output.{source[1] if source else 0}")
+            return self.averaged.get(known, 0.0) if known else 0.0
+        if op.type in (*_MEANS, *_TOTALS):
+            parts = list(values.values())
+            if all(measure_arrays(parts[0], other).error <= _ROUNDED for other in parts[1:]):
+                return 0.0
+            return 1.0 / self.ranks.micros if op.type in _MEANS else 1.0
+        from irtool.compare.tensors.semantics import family
+
+        if op.type in _SCALES or family(op.type) in _HAND_ON:
+            labels = self.run.columns.labels
+            given = (self.averaged.get((op.name, labels[p]), 0.0) for p in op.inputs)
+            return max(given, default=0.0)
+        return 0.0
+
+    def _gradient_factor(
+        self,
+        op: Op,
+        match: int,
+        cut: Cut,
+        values: Mapping[int, NDArray[Any]],
+        groups: Mapping[int, frozenset[int]],
+    ) -> float:
+        """By what gradients of micro-batches are multiplied: what the loss's own gradient says.
+
+        Within the gradient of a mean the division by the size of the micro-batch is still to come.
+        """
+        in_mean = str(op.node.attribute("forward_node_name") if op.node else "").startswith(_MEANS)
+        told = self.logical.gradient_factor
+        if told is not None and not in_mean:
+            return told
+        reference = self._reference(match)
+        if reference is None:
+            return 1.0
+        joined = cut.joined(values, groups)
+        factors = (1.0 / self.ranks.micros, 1.0)
+        best = min(factors, key=lambda factor: _error(reference, joined * factor))
+        if not in_mean and joined.any():
+            self.logical.gradient_factor = best
+        return best
 
     def _values(self, name: str, label: str) -> dict[int, NDArray[Any]]:
         """The tensor of every rank; nothing where one of them lacks it."""
@@ -167,10 +271,10 @@ class _Builder:
         direction, _, text = label.partition(".")
         if op is None or op.node is None or not text.isdecimal():
             return frozenset()
-        if direction == "output":
-            return self.sums[rank].get((op.node, int(text)), frozenset())
-        source = operand(op.node, int(text))
-        return self.sums[rank].get(source, frozenset()) if source is not None else frozenset()
+        key = (op.node, int(text)) if direction == "output" else operand(op.node, int(text))
+        group = frozenset[int]() if key is None else self.sums[rank].get(key, frozenset[int]())
+        micros = self.ranks.micros
+        return group if micros == 1 else frozenset(r * micros + rank % micros for r in group)
 
     def _reference(self, match: int) -> NDArray[Any] | None:
         columns = self.whole.columns
@@ -196,7 +300,7 @@ class _Builder:
             for rank in ranks[1:]:
                 error = measure_arrays(values[ranks[0]], values[rank]).error
                 if error > _ROUNDED:
-                    odd[rank] = error
+                    odd[self.ranks.rank_of(rank)] = error
         if odd:
             given = self._is_given(op, label)
             found = OtherReplica(op, label, tuple(sorted(odd)), max(odd.values()), given)
@@ -269,7 +373,7 @@ class _Builder:
         import numpy as np
 
         columns = self.run.columns
-        path = os.path.join(self.folder, f"{place}.npy")
+        path = os.path.join(self.folder, f"{self.prefix}{place}.npy")
         np.save(path, value, allow_pickle=False)
         columns.files[place] = path
         columns.shapes[place] = tuple(value.shape)
@@ -297,17 +401,28 @@ def rank_errors(
     if cut is None or place in logical.sums or not whole.columns.files[match]:
         return {}
     label = logical.run.columns.labels[place]
-    name = next((op.name for op in logical.run.ops if place in op.tensors), "")
+    op = next((op for op in logical.run.ops if place in op.tensors), None)
+    name = "" if op is None else op.name
     try:
         reference = read_array(whole.columns.files[match], whole.columns.dtypes[match])
     except BadPayload:
         return {}
+    is_gradient = op is not None and op.node is not None and op.node.is_backward
+    factor = (logical.gradient_factor or 1.0) if is_gradient else 1.0
     errors: dict[int, float] = {}
     for rank in cut.parts:
         value = ranks.values(rank, name, label)
         if value is not None and reference.shape == cut.whole:
-            errors[rank] = measure_arrays(reference[cut.window(rank)], value).error
+            owner = ranks.rank_of(rank)
+            error = measure_arrays(reference[cut.window(rank)], value * factor).error
+            errors[owner] = max(error, errors.get(owner, 0.0))
     return errors
+
+
+def _gradients(run: TensorRun) -> set[Node]:
+    """Nodes of a rank's backward pass."""
+    dump = next((dump_of(op.node) for op in run.ops if op.node is not None), None)
+    return set().union(*(gradient_nodes(graph.nodes) for graph in dump.graphs)) if dump else set()
 
 
 def _sums(run: TensorRun, rank: int) -> Sums:

@@ -1,4 +1,7 @@
-"""The tensors of all ranks of one step: which operator is the same one on each, and its values."""
+"""The tensors of all ranks of one step: which operator is the same one on each, and its values.
+
+In a pipeline what a rank computes of one micro-batch is taken for a rank of its own.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _HAND_ON = ("Load", "Depend")
+_ACCUMULATES = ("AssignAdd", "Assign", "AddN")
 _MOST_STEPS = 20
 _MOST_READERS = 500
 
@@ -24,12 +28,14 @@ class Ranks:
     """All ranks of one step of one run; operators are known by their names, which all ranks share.
 
     Attributes:
-        runs: the tensors by rank, ascending.
+        runs: the tensors by rank, ascending; with micro-batches by rank x micros + micro-batch.
+        micros: number of micro-batches.
         ops: operators of each rank by name.
         tensors: of each rank, places of tensors by operator and label.
     """
 
     runs: Mapping[int, TensorRun]
+    micros: int = 1
     ops: Mapping[int, Mapping[str, Op]] = field(init=False)
     tensors: Mapping[int, Mapping[tuple[str, str], int]] = field(init=False)
 
@@ -48,6 +54,10 @@ class Ranks:
     def lead(self) -> TensorRun:
         """The run of the lowest rank, whose operators speak for all."""
         return self.runs[min(self.runs)]
+
+    def rank_of(self, part: int) -> int:
+        """The rank of one of the runs."""
+        return part // self.micros
 
     def shape(self, rank: int, name: str, label: str) -> tuple[int, ...] | None:
         """Dimensions of one tensor on one rank; None where the rank lacks it."""
@@ -96,6 +106,22 @@ def operand(node: Node, place: int) -> tuple[Node, int] | None:
         elif source.op not in _HAND_ON:
             return source, result
         source = source.inputs[0] if source.inputs else None
+    return None
+
+
+def micro_of(node: Node | None) -> int | None:
+    """The micro-batch that a node computes, where it or what it reads says so.
+
+    Args:
+        node: any; what adds up gradients of several micro-batches belongs to none.
+    """
+    for _ in range(_MOST_STEPS):
+        if node is None or node.op in _ACCUMULATES:
+            return None
+        if node.micro is not None:
+            return node.micro
+        source = operand(node, 0)
+        node = None if source is None else source[0]
     return None
 
 

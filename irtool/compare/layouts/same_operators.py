@@ -22,6 +22,8 @@ _SHARED = "Expand_"
 _WRAPPERS = ("network-PipelineCell_", "network-MicroBatchInterleaved_")
 _TRANSPARENT = ("view", "cast", "collective")
 _HELPERS = ("_VirtualDiv", "_MirrorOperator")
+_ACCUMULATED = "accu_grads."
+"""Before the name of a parameter that gradients of micro-batches are added up in."""
 _MOST_ROUNDS = 200
 _MOST_STEPS = 30
 _Key: TypeAlias = tuple[str, str]
@@ -103,10 +105,12 @@ class _Side:
             if source is None:
                 return _given(node, place)
             node, place = source[0], 0
+            if node.op == "Receive":
+                return None  # another stage made it
             helps = any(word in (node.full_name or "") for word in _HELPERS)
             if family(node.op) not in _TRANSPARENT and not helps:
                 made = self.ops.get(node)
-                return None if made is None else made.index
+                return None if made is None or _reads_accumulated(node) else made.index
         return None
 
     def readers(self, op: Op) -> set[int]:
@@ -126,13 +130,32 @@ class _Side:
         return found
 
 
+def _reads_accumulated(node: Node) -> bool:
+    """Whether a node reads what gradients of micro-batches are added up in."""
+    return any(_is_accumulated(_parameter(node, place)) for place in range(len(node.inputs)))
+
+
+def _is_accumulated(parameter: GraphParameter | None) -> bool:
+    return parameter is not None and str(parameter.name).startswith(_ACCUMULATED)
+
+
+def _parameter(node: Node, place: int) -> GraphParameter | None:
+    source: object = node.inputs[place] if place < len(node.inputs) else None
+    while isinstance(source, Node) and source.op in ("Load", "Depend"):
+        source = source.inputs[0] if source.inputs else None
+    return source if isinstance(source, GraphParameter) else None
+
+
 def _given(node: Node, place: int) -> Hashable:
-    """A parameter by its name; of constants only flags are the same however a network is cut."""
+    """A parameter by its name; of constants only flags are the same however a network is cut.
+
+    What accumulates gradients stands for them, and is nothing that the other run has.
+    """
     source: object = node.inputs[place] if place < len(node.inputs) else None
     while isinstance(source, Node) and source.op in ("Load", "Depend"):
         source = source.inputs[0] if source.inputs else None
     if isinstance(source, GraphParameter):
-        return source.name
+        return None if _is_accumulated(source) else source.name
     text = str(source)
     return text if "Bool" in text or text in ("True", "False") else None
 

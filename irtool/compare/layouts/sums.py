@@ -11,6 +11,8 @@ Everything between is linear in the gradient: the sum over the ranks that hold t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from irtool.compare.layouts.ranks import operand
 from irtool.compare.tensors.semantics import family
 from irtool.ir.collectives import collective
@@ -39,7 +41,7 @@ def partial_sums(dump: Dump, rank: int) -> Sums:
     """
     sums: Sums = {}
     for graph in dump.graphs:
-        gradients = _gradients(graph.nodes)
+        gradients = gradient_nodes(graph.nodes)
         for node in graph.nodes:
             info = collective(node) if node.op in _ADD_UP else None
             if info is None or info.reduction not in (None, "sum") or not info.ranks:
@@ -49,8 +51,12 @@ def partial_sums(dump: Dump, rank: int) -> Sums:
     return sums
 
 
-def _gradients(nodes: list[Node] | tuple[Node, ...]) -> set[Node]:
-    """Nodes of the backward pass: those of its scope, and all that is made of them."""
+def gradient_nodes(nodes: Sequence[Node]) -> set[Node]:
+    """Nodes of the backward pass: those of its scope, and all that is made of them.
+
+    Args:
+        nodes: of one graph, in their order.
+    """
     found: set[Node] = set()
     for node in nodes:
         if (node.full_name or "").startswith("Gradients") or any(

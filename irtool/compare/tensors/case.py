@@ -196,6 +196,8 @@ def advice(judged: Judged, has_calls: bool = False) -> tuple[str, ...]:
     op = judged.pair.left
     if judged.between:
         return (_BETWEEN[judged.between],)
+    if judged.may_be_order:
+        return (*_by_kind(judged), "dump the tensors that it reads: only values show their order")
     if judged.parameter:
         return ("load the same checkpoint on both sides, and check how it is laid out",)
     if any(not change.is_shape for change in judged.attributes):
@@ -226,6 +228,12 @@ def advice(judged: Judged, has_calls: bool = False) -> tuple[str, ...]:
             "every result before agrees: compare the loss (labels, reduction, ignored labels, "
             "scale), and what is done to gradients between it and this operator",
         )
+    return _by_kind(judged)
+
+
+def _by_kind(judged: Judged) -> tuple[str, ...]:
+    """What to try with an operator of its kind."""
+    op = judged.pair.left
     kind = family(op.type)
     texts = {
         "matmul": "run this product in Float32 on both sides; check the accumulator's precision "
@@ -238,8 +246,6 @@ def advice(judged: Judged, has_calls: bool = False) -> tuple[str, ...]:
         "attention": "replace the fused kernel by its parts and compare again",
         "loss": "compare reduction, ignored labels and smoothing",
     }.get(kind, "run this operator alone, with the inputs of the dump, on both devices")
-    if kind == "loss" and not judged.wrong:
-        texts += "; figures do not show the order of data: it may be another one"
     side = f"the {judged.wrong} side is the one that is off; " if judged.wrong else ""
     return (side + texts,)
 

@@ -84,6 +84,22 @@ class Columns:
         self.files.append(file)
         return len(self.labels) - 1
 
+    def add_from(self, source: Columns, place: int) -> int:
+        """Put a tensor of other columns at the end, but for its sketch; its place."""
+        made = self.add(
+            source.labels[place],
+            source.dtypes[place],
+            source.shapes[place],
+            (source.most[place], source.least[place], source.mean[place], source.norm[place]),
+            source.files[place],
+            source.hashes[place],
+            source.broken[place],
+        )
+        for theirs, ours in ((source.notes, self.notes), (source.unread, self.unread)):
+            if place in theirs:
+                ours[made] = theirs[place]
+        return made
+
     def __len__(self) -> int:
         return len(self.labels)
 

@@ -37,6 +37,9 @@ _MAGNIFIED = 3.0
 """How many times the factors of its inputs an operator's result may be off by one."""
 _UNITS = 1.5
 """Units of the coarsest type that a factor may be: kernels may cut off, and state norms in it."""
+_STATED_UNITS = 2.05
+"""The same from figures: norms that are stated in the type may be a step of it apart though the
+tensors are not, and a step is up to two units."""
 LEAST_FIGURES = 1e-3
 """Factor that is believed from stated figures at least."""
 LEAST_EXACT = 2.0**-20
@@ -65,4 +68,5 @@ def explained_scale(scales: Sequence[float], error: float, unit: float, exact: b
     """
     known = [abs(scale) for scale in scales if math.isfinite(scale)]
     carried = _MAGNIFIED * max(known, default=0.0)
-    return carried + 2.0 * error * error + max(_UNITS * unit, 0.0 if exact else LEAST_FIGURES)
+    least = _UNITS * unit if exact else max(_STATED_UNITS * unit, LEAST_FIGURES)
+    return carried + 2.0 * error * error + least

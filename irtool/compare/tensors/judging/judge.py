@@ -98,6 +98,7 @@ class Judge:
         self._classify(judged)
         if self.sharded and judged.verdict == "attribute differs":
             judged.verdict = "carries error"  # arguments follow the slices
+        judged.may_be_order = self._may_be_order(judged)
         self.past.remember(judged)
         if judged.untold:
             known = (e for e in (judged.error_in, judged.error_out) if math.isfinite(e))
@@ -255,6 +256,23 @@ class Judge:
         account = Account(pair, *columns, *output, inputs, hidden, parts, scalars, past.worst)
         explained, floor = budget(account)
         return max(explained, self.noise.get(pair.left.index, 0.0)), floor
+
+    def _may_be_order(self, judged: Judged) -> bool:
+        """Whether figures leave open that not the operator is at fault but an input's order.
+
+        What joins several tensors, or reduces one, gives another result where the numbers of one
+        come in another order; extremes, means and norms of that input are the same.
+        """
+        op = judged.pair.left
+        if judged.verdict != "introduces error" or judged.entered or judged.output is None:
+            return False
+        measure = self.measures[judged.output]
+        is_told = any(not change.is_shape for change in judged.attributes)
+        if measure.exact or is_told or judged.broken or op.phase != "forward":
+            return False
+        if not judged.error_in < measure.error / LIMIT_FIGURES:
+            return False
+        return len(op.inputs) > 1 or family(op.type) in _SHRINK
 
     def _are_equal(self, inputs: Sequence[Measured]) -> bool:
         return all(m.equal for _, m in inputs) and (bool(inputs) or self.past.worst == 0.0)

@@ -47,6 +47,8 @@ class Judged:
         untold: an input whose error has a cause that the dump does not let anybody tell.
         since: of an accused input, the last operator that made it alike on both sides.
         is_permuted: both sides have the same numbers there, in another order.
+        may_be_order: figures alone were compared, which do not tell whether it is this operator or
+            an input of it that holds the same numbers in another order.
         maker_left, maker_right: operators that made the input that is accused, where the other
             side has no partner for them: an operator that was added, removed or replaced.
         lowered: half precision that this operator's input went through on one side, which only the
@@ -72,6 +74,7 @@ class Judged:
     untold: str = ""
     since: Op | None = None
     is_permuted: bool = False
+    may_be_order: bool = False
     maker_left: Op | None = None
     maker_right: Op | None = None
     lowered: str = ""

@@ -34,6 +34,16 @@ def sentences(comparison: RunComparison, case: Case | None, is_strict: bool = Fa
     return told or ["nothing could be compared"]
 
 
+def is_by_figures(tensors: TensorComparison) -> bool:
+    """Whether one side has figures of its tensors, and neither values nor sketches.
+
+    Args:
+        tensors: of one step of one rank.
+    """
+    runs = (tensors.left, tensors.right)
+    return any(run.level == "statistics" and not run.columns.sketches for run in runs)
+
+
 def unequal_text(comparison: RunComparison) -> str:
     """How many operators differ in a bit, and which is the first; empty where none does."""
     units = comparison.units
@@ -57,6 +67,9 @@ def _sentences(comparison: RunComparison, case: Case | None) -> Iterator[str]:
     elif comparison.units:
         yield _healthy_text(comparison)
     tensors = comparison.tensors
+    is_open = case is None or case.judged.may_be_order
+    if is_open and tensors is not None and is_by_figures(tensors):
+        yield "cannot be told from statistics: whether numbers come in another order (dump tensors)"
     agreement = checksum_agreement(tensors) if tensors is not None else None
     if agreement is not None:
         yield checksum_text(agreement)
@@ -98,6 +111,8 @@ def _case_text(comparison: RunComparison, case: Case) -> str:
         place += f" (right: {stretch})"
     if judged.ranks:
         place += f" on {ranks_text(judged.ranks)}"
+    if judged.may_be_order:
+        place += ", or an input of it has the same numbers in another order"
     unit = comparison.shown.name if comparison.shown is not None else ""
     where = ", ".join(text for text in (case.left.source, unit) if text)
     return f"error begins {place}" + (f" ({where})" if where else "")
@@ -125,7 +140,8 @@ def _suspects_text(comparison: RunComparison, where: str) -> str:
 def _healthy_text(comparison: RunComparison) -> str:
     units, tensors = comparison.units, comparison.tensors
     if all(unit.equal for unit in units):
-        return "all tensors are equal"
+        is_stated = tensors is not None and is_by_figures(tensors)
+        return "the figures of all tensors are equal" if is_stated else "all tensors are equal"
     if tensors is not None and checksum_agreement(tensors) is not None:
         return "checksums do not tell whether an operator introduces error of its own"
     hidden = next((item for item in tensors.judged if item.untold), None) if tensors else None
