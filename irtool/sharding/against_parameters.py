@@ -88,7 +88,7 @@ def compare_mirrors(
             message = f"the gradient of {weight.name} is not summed over the ranks predicted"
             yield _of(weight, "mirror", message, weight.mirror_ranks, ranks, node)
         ranks, node = gathers.get(weight.name, (None, None))
-        if ranks != weight.gather_ranks:
+        if ranks != weight.gather_ranks and (weight.is_read or ranks is not None):
             message = f"{weight.name} is not gathered from the ranks predicted"
             yield _of(weight, "optimizer parallel", message, weight.gather_ranks, ranks, node)
 

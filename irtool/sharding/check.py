@@ -306,6 +306,7 @@ def _parameter(weight: Weight) -> ParameterReport:
         why=weight.why,
         role=weight.role,
         weight=weight.weight,
+        is_read=weight.is_read,
     )
 
 

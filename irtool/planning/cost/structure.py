@@ -412,7 +412,7 @@ def _parameters(analysis: Analysis, symbols: _Symbols, found: list[Weight]) -> I
             states[original.name] = states.get(original.name, 0.0) + share
     for weight in found:
         owner = symbols.layout(weight.layout)
-        if weight.user is None or weight.role == "accumulated gradient":
+        if weight.user is None or not weight.is_read or weight.role == "accumulated gradient":
             continue
         yield Parameter(
             weight.name,

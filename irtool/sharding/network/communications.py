@@ -597,6 +597,8 @@ def _of_weights(
         )
         name = "optimizer parallel"
         own = weight.name
+        if not weight.is_read:
+            continue
         if weight.gather_ranks:
             ranks = weight.gather_ranks
             yield own, StepCommunication("AllGather", ranks, stored, "forward", 1, name)

@@ -110,7 +110,9 @@ class ParameterReport:
     ``mirror_ranks`` sum its gradient; with optimizer parallel ``gather_ranks`` gather the weight
     before it is used, and ``scatter_ranks`` reduce and scatter its gradient; ``slice`` is what is
     stored then, ``base`` what operators see. ``slice`` is None where it is not known. ``role``:
-    what it is; ``weight``: the weight that it belongs to, its own name for a weight.
+    what it is; ``weight``: the weight that it belongs to, its own name for a weight. ``is_read``:
+    whether operators of this stage use it; else its optimizer only updates it, and nothing gathers
+    it.
     """
 
     name: str
@@ -126,6 +128,7 @@ class ParameterReport:
     why: str = ""
     role: Role = "weight"
     weight: str = ""
+    is_read: bool = True
 
 
 @dataclass(frozen=True, slots=True)

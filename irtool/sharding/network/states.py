@@ -23,7 +23,8 @@ class Weight:
     slice that operators see. ``mirror_ranks``: who sums this parameter's gradient (None: nobody).
     ``scatter_ranks``: over whom the gradient is reduced and scattered. ``user``: the operator that
     decided the layout. ``why``: why something is not known. ``role``: what it is; ``weight``: the
-    weight that it belongs to, its own name for a weight.
+    weight that it belongs to, its own name for a weight. ``is_read``: whether operators of this
+    stage use it; else its optimizer only updates it.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Weight:
     why: str = ""
     role: Role = "weight"
     weight: str = ""
+    is_read: bool = True
 
 
 def original_of(weight: Weight, found: Mapping[str, Weight]) -> Weight | None:

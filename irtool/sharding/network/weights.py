@@ -165,9 +165,8 @@ def weights(analysis: Analysis) -> list[Weight]:
     entry = analysis.network.entry
     if entry is None:
         return []
-    trained = _trained(analysis)
-    if trained is not None:
-        trained = trained | _summed_up(analysis)
+    updated = _trained(analysis)
+    trained = None if updated is None else updated | _summed_up(analysis)
     mirrors = _mirrors(analysis, trained)
     found: dict[str, Weight] = {}
     for parameter in entry.parameters:
@@ -188,9 +187,12 @@ def weights(analysis: Analysis) -> list[Weight]:
             why = weight.why or (ASSUMED if trained is None else "")
             weight = replace(weight, mirror_ranks=ranks, why=why)
         found[parameter.name] = weight
-    own = {
-        name: weight for name, weight in found.items() if not _is_foreign(analysis, weight, found)
-    }
+    own: dict[str, Weight] = {}
+    for name, weight in found.items():
+        if not _is_foreign(analysis, weight, found):
+            own[name] = weight
+        elif _is_updated(weight, found, updated):
+            own[name] = replace(weight, mirror_ranks=None, scatter_ranks=None, is_read=False)
     return [like_original(analysis, weight, own) for weight in own.values()]
 
 
@@ -201,6 +203,17 @@ def _is_foreign(analysis: Analysis, weight: Weight, found: dict[str, Weight]) ->
     original = original_of(weight, found) or weight
     users = operators_behind(analysis, original.parameter)
     return bool(users) and users <= analysis.foreign
+
+
+def _is_updated(weight: Weight, found: dict[str, Weight], updated: set[int] | None) -> bool:
+    """Whether this stage's optimizer updates a weight (or that which it is a state of).
+
+    Where stages share lazily inlined cells MindSpore leaves the updates of one or the other weight
+    that only other stages read, with a gradient of zeros: the stage keeps such a weight, with all
+    its states (MindSpore 2.7, the table of a decoder on each stage but the first).
+    """
+    original = original_of(weight, found) or weight
+    return updated is not None and id(original.parameter) in updated
 
 
 def weight_of(analysis: Analysis, parameter: GraphParameter) -> Weight:

@@ -1,9 +1,9 @@
 """Weights that several pipeline stages, or several operators, share, as MindSpore compiled them.
 
-``tied.json.xz``: networks of the kind ``tied`` of ``benchmarks/networks`` and some more of its
-parts, compiled with MindSpore 2.7.0: the dump before the parallel pass without source lines, the
-verdict, and of accepted ones the communication operators of the validate dump and every
-parameter's slice.
+``tied.json.xz``: networks of the kind ``tied`` of ``benchmarks/networks``, some more of its parts
+and two lazily inlined decoders in stages, compiled with MindSpore 2.7.0: the dump before the
+parallel pass without source lines, the verdict, and of accepted ones the communication operators
+of the validate dump and every parameter's slice.
 """
 
 from __future__ import annotations
@@ -55,3 +55,13 @@ def test_a_stage_that_wants_other_slices_than_it_is_handed_is_doubted(name: str)
     told = [item.message for item in report.findings if item.code == "unknown"]
     assert told
     assert "hands over slices of (32, 32) of the weight, and slices of (64, 32)" in told[0]
+
+
+@pytest.mark.parametrize("name", ["440517_0151_pipeline", "440517_0049_pipeline"])
+def test_a_stage_keeps_what_it_only_updates(name: str) -> None:
+    """The table of a decoder on its last stage: with its states, and nothing gathers it."""
+    report = report_of(name)
+    kept = {item.name for item in report.parameters if not item.is_read}
+    assert {"network.table", "adam_m.network.table", "adam_v.network.table"} <= kept
+    assert {item.weight for item in report.parameters if not item.is_read} == {"network.table"}
+    assert all(item.mirror_ranks is None for item in report.parameters if not item.is_read)
