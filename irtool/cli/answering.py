@@ -239,5 +239,5 @@ def _picture(report: Report) -> str:
     from irtool.report.model import Picture
     from irtool.report.page.charts import nothing_to_draw
 
-    pictures = [each.svg for each in report.elements if isinstance(each, Picture)]
+    pictures = [element.svg for element in report.elements if isinstance(element, Picture)]
     return pictures[0] if pictures else nothing_to_draw()

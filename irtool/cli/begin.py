@@ -83,11 +83,13 @@ def _begin_of_run(path: str, rank: int | None, graph: int | None) -> InputFile:
         raise Failure(str(error.args[0]).removeprefix(f"{path}: "), path) from None
     begin = picked.file(BEGIN)
     if begin is None and graph is None:
-        others = [each for each in run.compilations if each.rank == picked.rank]
+        others = [
+            compilation for compilation in run.compilations if compilation.rank == picked.rank
+        ]
         picked = max(others, key=_size, default=picked)
         begin = picked.file(BEGIN)
     if begin is None:
-        later = next((found for name in LATER if (found := picked.file(name))), None)
+        later = next((file for name in LATER if (file := picked.file(name))), None)
         _fail_if_own_code(later.path if later is not None else None, path)
         hint = f"MindSpore writes {BEGIN}_*.ir with MS_DEV_SAVE_GRAPHS=1 or more"
         raise Failure(f"there is no dump {BEGIN} in this folder", path, hint=hint)
@@ -99,7 +101,7 @@ def _nearest_rank(ranks: Sequence[int], rank: int | None) -> int | None:
     """The rank whose dumps to read: the one that was asked for, or the last one before it."""
     if rank is None or rank in ranks:
         return rank
-    return max((each for each in ranks if each < rank), default=None)
+    return max((candidate for candidate in ranks if candidate < rank), default=None)
 
 
 def _size(compilation: Compilation) -> int:
@@ -155,10 +157,10 @@ def later_dump(path: str, begin: str) -> str:
         return path
     inside = os.path.realpath(begin).startswith(os.path.realpath(path) + os.sep)
     place = begin if inside else os.path.join(path, os.path.basename(begin))
-    found = _beside(place, LATER)
-    if found is None:
+    later = _beside(place, LATER)
+    if later is None:
         raise Failure("there is no validate dump in this folder", path)
-    return found
+    return later
 
 
 def dumps_for_why(
@@ -195,13 +197,13 @@ def _beside(path: str, names: Sequence[str]) -> str | None:
     folder = os.path.dirname(path)
     number = parse_name(os.path.basename(path)).number or 0
     for name in names:
-        found = [
-            (abs((parsed.number or 0) - number), each)
-            for each in os.listdir(folder or os.curdir)
-            if is_dump(each) and (parsed := parse_name(each)).name == name
+        candidates = [
+            (abs((parsed.number or 0) - number), file)
+            for file in os.listdir(folder or os.curdir)
+            if is_dump(file) and (parsed := parse_name(file)).name == name
         ]
-        if found:
-            return os.path.join(folder, min(found)[1])
+        if candidates:
+            return os.path.join(folder, min(candidates)[1])
     return None
 
 
@@ -239,12 +241,12 @@ def context_of(
     evidence = _with_later(evidence_for(file, known), later)
     rank = folder_rank_of(file.path)
     given = given_by(arguments, configuration, file.path, file.run)
-    found = find(given, evidence, machine, as_run=as_run)
-    context = found.parallel
-    if context is not None and rank is not None and rank // context.stage_size != context.stage:
-        stage = rank // context.stage_size
-        note(f"this dump is of rank {rank} in stage {stage}: seen from rank {context.rank}")
-    return found
+    context = find(given, evidence, machine, as_run=as_run)
+    parallel = context.parallel
+    if parallel is not None and rank is not None and rank // parallel.stage_size != parallel.stage:
+        stage = rank // parallel.stage_size
+        note(f"this dump is of rank {rank} in stage {stage}: seen from rank {parallel.rank}")
+    return context
 
 
 def _with_later(evidence: Evidence, later: str | None) -> Evidence:
@@ -276,7 +278,7 @@ def _by_path(folder: str) -> tuple[Run, dict[str, Compilation]] | None:
         run = load_run(folder)
     except DumpError:
         return None
-    return run, {each.path: one for one in reversed(run.compilations) for each in one.passes}
+    return run, {file.path: one for one in reversed(run.compilations) for file in one.passes}
 
 
 def evidence_for(
@@ -296,8 +298,8 @@ def evidence_for(
     of_run = (folders or RunFolders()).compilation_of(file)
     if of_run is None:
         return evidence_beside(file.path, None, known, otherwise)
-    found = evidence_of(*of_run, known)
-    if file.path in found.paths.values():
-        return found
+    evidence = evidence_of(*of_run, known)
+    if file.path in evidence.paths.values():
+        return evidence
     # Its name is none that MindSpore gives; it is what the command reads all the same.
-    return replace(found, paths={**found.paths, pass_of(file.path, otherwise): file.path})
+    return replace(evidence, paths={**evidence.paths, pass_of(file.path, otherwise): file.path})

@@ -95,22 +95,28 @@ def command(
     base = named_machine(machine) or default_machine()
     given = _given(files, op, ranks, base)
     measured = given.measured
-    found = calibrate(measured.samples, base, measured.paces, measured.links)
+    calibration = calibrate(measured.samples, base, measured.paces, measured.links)
     operators = calibrated_operators(given.steps) if given.steps else None
     overlap = measured_overlap(given.overlaps)
     overlap = measured.overlap if overlap is None else overlap
-    left = (*found.left, *measured.left, *_left(given.steps, operators, overlap, given.overlaps))
-    if not found.fits and not found.groups and operators is None and overlap is None:
+    left = (
+        *calibration.left,
+        *measured.left,
+        *_left(given.steps, operators, overlap, given.overlaps),
+    )
+    if not calibration.fits and not calibration.groups and operators is None and overlap is None:
         raise Failure(
             f"nothing can be fitted: {left[0] if left else 'no row could be used'}",
             files[0],
             code=CODE,
         )
-    made = found.machine if operators is None else with_operators(found.machine, operators)
+    made = (
+        calibration.machine if operators is None else with_operators(calibration.machine, operators)
+    )
     made = made if overlap is None else replace(made, overlap=overlap)
-    if found.machine is base:
+    if calibration.machine is base:
         made = replace(made, name=f"{base.name}, as measured")
-    view = CalibrationView(found, tuple(files), made, operators, overlap, left)
+    view = CalibrationView(calibration, tuple(files), made, operators, overlap, left)
     is_toml = output_file is not None and output_file.endswith(".toml")
     form = format or (Format.toml if is_toml else Format.table)
     if form is Format.toml:
@@ -159,7 +165,7 @@ def _given(files: Sequence[str], op: str | None, ranks: int | None, base: Machin
             step = _step(path, base, is_needed=measured.count == known)
             if step is not None:
                 steps.append(step)
-                overlaps += [(each.exposed, each.hidden) for each in step.profile.steps]
+                overlaps += [(totals.exposed, totals.hidden) for totals in step.profile.steps]
         elif os.path.basename(path) == "step_trace_time.csv":
             overlaps += _overlaps(path, damage)
         else:

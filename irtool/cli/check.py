@@ -248,10 +248,11 @@ def _saved(
 
 def _with_contradictions(result: CheckResult, context: RunContext) -> CheckResult:
     """What two sources say differently of the context is worth a look."""
-    found = [
-        Finding("context", "warning", each.message, each.path) for each in context.contradictions
+    findings = [
+        Finding("context", "warning", contradiction.message, contradiction.path)
+        for contradiction in context.contradictions
     ]
-    return replace(result, findings=(*result.findings, *found))
+    return replace(result, findings=(*result.findings, *findings))
 
 
 def _view(shown: CheckShown, checked: _Checked) -> CheckView:
@@ -269,7 +270,7 @@ def _view(shown: CheckShown, checked: _Checked) -> CheckView:
         result=report,
         operators=sorted(operators, key=lambda item: item.node.line),
         redistributions=sorted(edges, key=lambda edge: edge.consumer.line),
-        origin=", ".join(sorted(each for each in origins if os.path.isfile(each))),
+        origin=", ".join(sorted(file for file in origins if os.path.isfile(file))),
         instead=proposals(checked.dump, report),
         lists=shown.lists,
         limit=shown.limit,
@@ -280,9 +281,9 @@ def _files_of(context: RunContext) -> set[str]:
     """The files that give the context; where none does, the dumps that show it."""
     for source in ("file", "dump"):
         entries = context.entries.values()
-        found = {each.origin.path for each in entries if each.origin.source == source}
-        if found:
-            return found
+        files = {entry.origin.path for entry in entries if entry.origin.source == source}
+        if files:
+            return files
     return set()
 
 
@@ -292,14 +293,14 @@ def _write_findings(output: Output, form: FindingsForm, view: CheckView) -> None
     from irtool.linting.places import located
     from irtool.report.findings.places import relative
 
-    told = [
+    with_fixes = [
         replace(located(item), fix="; ".join(instead_texts(view, item)) or None)
         for item in view.result.findings
     ]
-    found = Findings(
-        tuple(fingerprinted(told, lambda item: relative(item.file))), files=1, compilations=1
+    findings = Findings(
+        tuple(fingerprinted(with_fixes, lambda item: relative(item.file))), files=1, compilations=1
     )
-    write_findings(output, form, found, command="check", files=[view.path])
+    write_findings(output, form, findings, command="check", files=[view.path])
 
 
 def _status(
@@ -308,14 +309,14 @@ def _status(
     refused = view.result.accepted is False
     disagrees = later is not None and not _agrees(later[0], asked.allow_unknown)
     unknown = view.result.accepted is None and not asked.allow_unknown
-    told = [each for each in view.result.findings if each.severity != "info"]
-    graded = (*checked.dump.problems, *(told if not asked.allow_unknown else ()))
+    severe = [finding for finding in view.result.findings if finding.severity != "info"]
+    graded = (*checked.dump.problems, *(severe if not asked.allow_unknown else ()))
     return fails(
         asked.fail_on,
         "error" if refused else None,
         "warning" if disagrees else None,
         "info" if unknown else None,
-        those=(each.severity for each in graded),
+        those=(finding.severity for finding in graded),
     )
 
 
@@ -332,9 +333,9 @@ def _compare(checked: _Checked, actual: str) -> Comparison:
     return compare(checked.result, checked.dump, read_statements(InputFile(actual)))
 
 
-def _agrees(found: Comparison, allow_unknown: bool) -> bool:
+def _agrees(comparison: Comparison, allow_unknown: bool) -> bool:
     """Whether nothing differs, and there was something to compare."""
-    return found.agrees or (allow_unknown and not found.differences)
+    return comparison.agrees or (allow_unknown and not comparison.differences)
 
 
 # -- why is this node there? -------------------------------------------------------------------

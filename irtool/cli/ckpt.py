@@ -59,15 +59,15 @@ def command(
     if files == (None, None):
         raise Failure("whole checkpoints stay whole", "OLD NEW", hint="give a strategy file")
     devices = 1 if files[1] is None else files[1].devices
-    beyond = next((each for each in rank or () if each >= devices), None)
+    beyond = next((number for number in rank or () if number >= devices), None)
     if beyond is not None:
         raise Failure(f"the new layout has ranks 0 to {devices - 1}, not {beyond}", "--rank")
     known = None if network is None else _known(network)
     try:
-        found = convert(*files, known, sorted(set(rank)) if rank else None)
+        conversion = convert(*files, known, sorted(set(rank)) if rank else None)
     except Refused as error:
         raise Failure(str(error), f"{old} {new}") from None
-    view = CkptView(found, limit, _notes(files))
+    view = CkptView(conversion, limit, _notes(files))
     write_answer(
         Output(output_file),
         format,
@@ -75,24 +75,24 @@ def command(
         report=lambda is_page: ckpt_report(view),
         context=RunContext(None),
     )
-    return fails(fail_on, those=care_of(found))
+    return fails(fail_on, those=care_of(conversion))
 
 
 def _known(path: str) -> Mapping[str, KnownParameter]:
     """Shapes and element sizes of a network's parameters."""
     from irtool.planning.checkpoints.conversion import known_parameters
 
-    found = known_parameters(network_at(path))
-    if not found:
+    parameters = known_parameters(network_at(path))
+    if not parameters:
         raise Failure("no parameter of a known shape is declared here", path)
-    note(f"{path} says the shapes of {len(found)} parameters")
-    return found
+    note(f"{path} says the shapes of {len(parameters)} parameters")
+    return parameters
 
 
 def _notes(files: tuple[StrategyFile | None, StrategyFile | None]) -> tuple[str, ...]:
-    told = (
+    notes = (
         f"{file.path} names no stages: taken for a run without pipeline stages"
         for file in files
         if file is not None and not file.is_merged and not file.is_predicted
     )
-    return tuple(dict.fromkeys(told))
+    return tuple(dict.fromkeys(notes))

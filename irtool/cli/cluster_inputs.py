@@ -170,8 +170,8 @@ def _same_pass(compilations: Mapping[int, Compilation]) -> tuple[dict[int, PassF
     pass that all have is taken.
     """
     for name in (VALIDATE, *_EARLIER):
-        found = {rank: one.file(name) for rank, one in compilations.items()}
-        files = {rank: file for rank, file in found.items() if file is not None}
+        by_rank = {rank: one.file(name) for rank, one in compilations.items()}
+        files = {rank: file for rank, file in by_rank.items() if file is not None}
         if files and (name == VALIDATE or len(files) == len(compilations)):
             without = sorted(compilations.keys() - files.keys())
             if without:
@@ -213,12 +213,12 @@ def _of_files(asked: Asked) -> Read:
     devices = _exact(context)
     if anonymous:
         dumps = _named(dumps[0], devices, context)
-    found = [problem for dump in dumps.values() for problem in dump.problems]
+    in_dumps = [problem for dump in dumps.values() for problem in dump.problems]
     path = files[0].path if len(files) == 1 else " ".join(asked.paths)
     named = STDIN_NAME if path == STDIN else path
-    early = [_early_pass(*each) for each in zip(files, dumps.values(), strict=True)]
+    early = [_early_pass(*pair) for pair in zip(files, dumps.values(), strict=True)]
     cluster = replace(cluster_of(dumps, devices), partial=max(early))
-    return Read(cluster, named, (*problems, *found), context)
+    return Read(cluster, named, (*problems, *in_dumps), context)
 
 
 def _named(dump: Dump, devices: int | None, context: RunContext) -> dict[int, Dump]:
@@ -287,8 +287,8 @@ def _context(
 
 def _exact(context: RunContext) -> int | None:
     """How many devices there are, where that is more than a guess."""
-    found = context.value("device_num")
-    return found if isinstance(found, int) and context.is_known("device_num") else None
+    devices = context.value("device_num")
+    return devices if isinstance(devices, int) and context.is_known("device_num") else None
 
 
 def machine_for(name: str | None, cluster: Cluster) -> Machine:

@@ -29,7 +29,7 @@ def codes(incomplete: str) -> Offer:
     before, _, word = incomplete.rpartition(",")
     lead = f"{before}," if before else ""
     known = {**FAMILIES, **{code: _name(entry.module) for code, entry in own_rules().items()}}
-    return [(f"{lead}{each}", text) for each, text in known.items() if _begins(each, word)]
+    return [(f"{lead}{code}", text) for code, text in known.items() if _begins(code, word)]
 
 
 def _name(module: str) -> str:
@@ -82,23 +82,23 @@ def groups(incomplete: str) -> Offer:
     from irtool.ir.collectives import collectives
     from irtool.ir.units import ranks_text
 
-    found: dict[str, str] = {}
+    by_group: dict[str, str] = {}
     for dump in _dumps():
-        for each in collectives(dump):
-            if each.group and each.group.startswith(incomplete):
-                found.setdefault(each.group, f"ranks {ranks_text(each.ranks)}")
-    return list(found.items())[:MOST]
+        for collective in collectives(dump):
+            if collective.group and collective.group.startswith(incomplete):
+                by_group.setdefault(collective.group, f"ranks {ranks_text(collective.ranks)}")
+    return list(by_group.items())[:MOST]
 
 
 def nodes(incomplete: str) -> Offer:
     """Nodes of the dumps that stand before it in the line: ``%12``, behind a letter its name."""
-    found: Offer = []
+    offers: Offer = []
     for dump in _dumps():
         for node in dump.nodes():
             name = node.id if incomplete.startswith("%") or not incomplete else node.name or ""
-            if len(found) < MOST and name.startswith(incomplete or "%"):
-                found.append((name, node.op))
-    return found
+            if len(offers) < MOST and name.startswith(incomplete or "%"):
+                offers.append((name, node.op))
+    return offers
 
 
 def nodes_or_query(incomplete: str) -> Offer:

@@ -62,36 +62,36 @@ def read_configuration(path: str | None, folder: str = "") -> Configuration:
     Raises:
         Failure: the file cannot be read, or says something that makes no sense.
     """
-    found = path or _above(folder or os.getcwd())
-    if found and not path:
-        found = os.path.join(folder, found)
-    if not found:
+    file = path or _above(folder or os.getcwd())
+    if file and not path:
+        file = os.path.join(folder, file)
+    if not file:
         return Configuration()
-    table = _own_table(read_table(found), found)
+    table = _own_table(read_table(file), file)
     context = table.get("context", {})
     if not isinstance(context, dict):
-        raise Failure("context must be a table", found, hint="write [context] above its keys")
+        raise Failure("context must be a table", file, hint="write [context] above its keys")
     rules = table.get("rules", [])
     names = [rules] if isinstance(rules, str) else rules
     if not isinstance(names, list) or not all(
         isinstance(name, str) for name in cast("list[object]", names)
     ):
-        raise Failure("rules must be a list of files", found, hint='rules = ["custom.rules"]')
-    folder = os.path.dirname(found)
+        raise Failure("rules must be a list of files", file, hint='rules = ["custom.rules"]')
+    folder = os.path.dirname(file)
     return Configuration(
-        found,
+        file,
         cast("dict[str, object]", context),
         tuple(os.path.join(folder, name) for name in cast("list[str]", names)),
-        _section(table, "lint", found),
-        _section(table, "gate", found),
+        _section(table, "lint", file),
+        _section(table, "gate", file),
     )
 
 
 def _section(table: Mapping[str, Any], name: str, path: str) -> Mapping[str, object]:
-    found = table.get(name, {})
-    if not isinstance(found, dict):
+    section = table.get(name, {})
+    if not isinstance(section, dict):
         raise Failure(f"{name} must be a table", path, hint=f"write [{name}] above its keys")
-    return cast("dict[str, object]", found)
+    return cast("dict[str, object]", section)
 
 
 def _own_table(table: dict[str, Any], path: str) -> dict[str, Any]:
@@ -359,9 +359,9 @@ def _find(text: str, pattern: str, after: str) -> tuple[int, int]:
     """Where the match of a pattern ends, behind the rule's name."""
     name = re.search(rf"^[^#\n]*?\b{re.escape(after)}\b", text, re.MULTILINE)
     start = name.end() if name else 0
-    found = re.compile(pattern).search(text, start)
-    return _place(text, start if found is None else found.end())
+    match = re.compile(pattern).search(text, start)
+    return _place(text, start if match is None else match.end())
 
 
-def _place(text: str, at: int) -> tuple[int, int]:
-    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+def _place(text: str, offset: int) -> tuple[int, int]:
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)

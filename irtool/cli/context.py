@@ -250,23 +250,23 @@ def find(
         Failure: a value makes no sense.
     """
     try:
-        found = find_context(given, evidence, machine, as_run=as_run)
+        context = find_context(given, evidence, machine, as_run=as_run)
     except ContextError as error:
         raise _bad_value(error, given.values) from None
-    for contradiction in () if quiet else found.contradictions:
+    for contradiction in () if quiet else context.contradictions:
         report("", "warning", CONTRADICTION, contradiction.message)
-    return found
+    return context
 
 
-def parallel_of(found: RunContext, path: str = "") -> ParallelContext:
+def parallel_of(context: RunContext, path: str = "") -> ParallelContext:
     """Devices and options, for whoever can say nothing without.
 
     Raises:
         Failure: nobody says how many devices or stages there are.
     """
-    if found.parallel is not None:
-        return found.parallel
-    if found.value("device_num") is None:
+    if context.parallel is not None:
+        return context.parallel
+    if context.value("device_num") is None:
         raise Failure(
             "for how many devices was this compiled? Neither the dumps nor their folder say it",
             hint="--devices 8, or --context FILE with device_num",
@@ -286,10 +286,10 @@ def _case_folders(beside: str, run: str) -> list[str]:
     inner = os.path.relpath(folder or ".", run) if run else ".."
     if inner.split(os.sep)[0] == "..":
         return [folder]
-    found = [run]
+    folders = [run]
     for part in inner.split(os.sep) if inner != "." else ():
-        found.append(os.path.join(found[-1], part))
-    return found
+        folders.append(os.path.join(folders[-1], part))
+    return folders
 
 
 def _files(configuration: Configuration, beside: str | None, run: str) -> Iterator[Layer]:

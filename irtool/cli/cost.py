@@ -189,7 +189,7 @@ def cost_answered(asked: CostQuestion) -> Answered[CostView]:
             asked.fail_on,
             "error" if refused else None,
             "info" if incomplete and not asked.allow_unknown else None,
-            those=(each.severity for each in dump.problems),
+            those=(problem.severity for problem in dump.problems),
         ),
     )
 
@@ -208,11 +208,11 @@ def _joined(profile: Profile, path: str, machine: Machine, dump: Dump | None) ->
     if dump is None:
         hint = "MS_DEV_SAVE_GRAPHS=2 writes graph_build_*.ir and validate"
         raise Failure("no dump of what ran is beside it", path, hint=hint)
-    found = measured_step(profile, dump, machine)
-    if not found.joined.nodes:
+    step = measured_step(profile, dump, machine)
+    if not step.joined.nodes:
         message = f"names no node of {dump.path}: is it of this network?"
         raise Failure(message, profile.path)
-    return found
+    return step
 
 
 def _tell_graph(asked: CostQuestion, format: Format, output_file: str | None) -> int:
@@ -238,7 +238,7 @@ def _tell_graph(asked: CostQuestion, format: Format, output_file: str | None) ->
         for piece in kernel_trace_pieces(view.found, step):
             output.write(piece)
         output.close()
-        return fails(asked.fail_on, those=(each.severity for each in dump.problems))
+        return fails(asked.fail_on, those=(problem.severity for problem in dump.problems))
     known = RunContext(None)
     answered = Answered(
         view,
@@ -248,7 +248,7 @@ def _tell_graph(asked: CostQuestion, format: Format, output_file: str | None) ->
         status=fails(
             asked.fail_on,
             "info" if view.found.unknown and not asked.allow_unknown else None,
-            those=(each.severity for each in dump.problems),
+            those=(problem.severity for problem in dump.problems),
         ),
     )
     return tell(answered, Output(output_file), AnswerForm(format.value))
@@ -277,10 +277,10 @@ def _slowest(
         if report.operators:
             cost = step_cost(structure_of(dump, own), report, machine)
             made.append((cost.seconds, stage, CostView(cost, report, path, read[0].limit), dump))
-    made.sort(key=lambda each: (-each[0], each[1]))
+    made.sort(key=lambda entry: (-entry[0], entry[1]))
     if len(made) < 2:
         return read
-    stages = tuple((stage, each.cost) for _, stage, each, _ in made)
+    stages = tuple((stage, view.cost) for _, stage, view, _ in made)
     return replace(made[0][2], stages=stages), made[0][3]
 
 

@@ -57,8 +57,10 @@ def given_by_parts(
 def with_signature(function: Any, parameters: Sequence[inspect.Parameter]) -> Any:
     """The function, which takes anything by name, with a signature to read its parameters from."""
     kind = inspect.Parameter.KEYWORD_ONLY
-    shown = [each.replace(kind=kind) for each in parameters]
-    function.__annotations__ = {each.name: each.annotation for each in shown} | {"return": int}
+    shown = [parameter.replace(kind=kind) for parameter in parameters]
+    function.__annotations__ = {parameter.name: parameter.annotation for parameter in shown} | {
+        "return": int
+    }
     function.__signature__ = inspect.Signature(shown)
     return function
 
@@ -77,8 +79,8 @@ def parameters_of(options: type[Any]) -> dict[str, inspect.Parameter]:
 
 def notes_of(options: type[Any], kind: type[T]) -> Mapping[str, T]:
     """By field what stands of some kind in its annotation, beside the option itself."""
-    found: dict[str, T] = {}
+    by_field: dict[str, T] = {}
     for name, hint in typing.get_type_hints(options, include_extras=True).items():
         if get_origin(hint) is Annotated:
-            found |= [(name, note) for note in get_args(hint)[1:] if isinstance(note, kind)]
-    return found
+            by_field |= [(name, note) for note in get_args(hint)[1:] if isinstance(note, kind)]
+    return by_field

@@ -155,17 +155,17 @@ def doctor_answered(
         if picked.chosen:
             note(picked.chosen)
         prefetch_classes(asked.run.classes(asked.graph))
-    found = examine(subject, asked.tasks, asked.jobs, progress)
+    examination = examine(subject, asked.tasks, asked.jobs, progress)
     try:
         known = subject.context
     except CannotJudge:
         known = RunContext(None)
     return Answered(
-        found,
-        lambda: doctor_answer(found, known),
-        lambda is_page: doctor_report(found, asked.limit, is_page, pages),
+        examination,
+        lambda: doctor_answer(examination, known),
+        lambda is_page: doctor_report(examination, asked.limit, is_page, pages),
         known,
-        status=fails(asked.fail_on, those=(each.severity for each in found.findings)),
+        status=fails(asked.fail_on, those=(finding.severity for finding in examination.findings)),
     )
 
 

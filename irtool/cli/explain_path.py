@@ -83,26 +83,29 @@ def explain_paths(
         raise failures[0] if failures else Failure("give a log, an analyze_fail.ir or a run folder")
     for failure in failures:
         report(failure.place, "error", failure.code, failure.message, hint=failure.hint)
-    for each, _ in explained:
-        if each.damage:
-            report(each.path, "warning", "RUN020", each.damage)
-    found = report_of(explained)
-    read = {each.path for each, _ in explained} | set(paths)
-    told = tuple(replace(each, command=_helpful(each.command, read)) for each in found.findings)
-    found = replace(found, findings=told)
+    for part, _ in explained:
+        if part.damage:
+            report(part.path, "warning", "RUN020", part.damage)
+    explanation = report_of(explained)
+    read = {part.path for part, _ in explained} | set(paths)
+    findings = tuple(
+        replace(finding, command=_helpful(finding.command, read))
+        for finding in explanation.findings
+    )
+    explanation = replace(explanation, findings=findings)
     write_answer(
         output,
         format,
-        answer=lambda: explain_answer(found),
-        report=lambda _: explain_report(found),
+        answer=lambda: explain_answer(explanation),
+        report=lambda _: explain_report(explanation),
     )
     if failures:
         return 2
-    damaged = any(each.damage for each, _ in explained)
+    damaged = any(part.damage for part, _ in explained)
     return fails(
         fail_on,
         "warning" if damaged else None,
-        those=(each.severity for each in found.findings),
+        those=(finding.severity for finding in explanation.findings),
     )
 
 
@@ -118,13 +121,13 @@ def _expanded(paths: Sequence[str]) -> Iterator[str]:
     """The paths, each once; patterns that the shell did not expand stand for what they match."""
     seen: set[str] = set()
     for path in paths:
-        found = [path]
+        names = [path]
         if path != STDIN and not os.path.lexists(path) and set(path) & set("*?["):
-            found = sorted(glob.glob(path, recursive=True), key=natural) or [path]
-        for each in found:
-            if each not in seen:
-                seen.add(each)
-                yield each
+            names = sorted(glob.glob(path, recursive=True), key=natural) or [path]
+        for name in names:
+            if name not in seen:
+                seen.add(name)
+                yield name
 
 
 def _explained(path: str) -> Iterator[tuple[Explained, Place]]:
@@ -205,8 +208,8 @@ def _case_log(folder: str) -> Explained | None:
 def _rank_of(path: str) -> int | None:
     """The rank that a log's name or folder tells: ``worker_3.log``, ``rank.3/stdout.log``."""
     parts = os.path.abspath(path).split(os.sep)
-    found = _WORKER.fullmatch(parts[-1])
-    return int(found[1]) if found else folder_rank(tuple(parts[:-1]))
+    match = _WORKER.fullmatch(parts[-1])
+    return int(match[1]) if match else folder_rank(tuple(parts[:-1]))
 
 
 # -- files --------------------------------------------------------------------------------------
@@ -256,12 +259,18 @@ def _dump(stream: _Peeked, name: str, file: _File) -> Explained:
     except _DAMAGE as error:
         damage = f"{error}, the rest is not read"
     dump = load(b"".join(chunks), name)
-    found = with_rank(explain_dump(dump, dumps(dump).splitlines()), file.rank)
+    explained = with_rank(explain_dump(dump, dumps(dump).splitlines()), file.rank)
     if dump.problems and not damage:
         first = dump.problems[0]
-        damage = f"line {first.line}: {first.message}" if not found.findings else ""
+        damage = f"line {first.line}: {first.message}" if not explained.findings else ""
     return Explained(
-        name, found.kind, found.lines, found.rank, found.findings, found.left_out, damage
+        name,
+        explained.kind,
+        explained.lines,
+        explained.rank,
+        explained.findings,
+        explained.left_out,
+        damage,
     )
 
 

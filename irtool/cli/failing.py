@@ -26,15 +26,15 @@ FailOn = Annotated[
 ]  # fmt: skip
 
 
-def fails(level: FailLevel, *found: Severity | None, those: Iterable[Severity] = ()) -> int:
+def fails(level: FailLevel, *severities: Severity | None, those: Iterable[Severity] = ()) -> int:
     """The exit status.
 
     Args:
         level: what ``--fail-on`` says.
-        found: severities of what was found; None where something was not.
+        *severities: of what was found; None where something was not.
         those: more of them.
     """
     if level is FailLevel.never:
         return 0
     grave = SEVERITIES[: SEVERITIES.index(level.value) + 1]
-    return int(any(each in grave for each in (*found, *those)))
+    return int(any(severity in grave for severity in (*severities, *those)))

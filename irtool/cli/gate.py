@@ -111,20 +111,20 @@ def command(
     if trend_page is not None and trend is None:
         raise Failure("needs --trend", "--trend-page", hint="--trend irtool-trend.jsonl")
     pairs = alone_for(old, rank, graph) if new is None else pairs_for(old, new, rank, graph)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     damaged = False
     for pair in pairs if new is not None else ():
         left, right = read_pair(pair)
         damaged = damaged or bool(left.problems or right.problems)
-        found += of_ranks(run_gate(GateFacts(left, right), rules, _failed), pair.ranks)
+        findings += of_ranks(run_gate(GateFacts(left, right), rules, _failed), pair.ranks)
     over = next((rule for rule in rules if isinstance(rule, OverBudget)), None)
     if over is not None and (limits or trend is not None):
         wanted = limits if trend is None else ()
         judged = judge(pairs, limits, over, configuration, asked.machine, build or "", wanted)
-        found += judged.findings
+        findings += judged.findings
         if trend is not None:
             write_trend(trend, trend_page, judged.build, limits)
-    made = fingerprinted(found, lambda each: relative(each.file))
+    made = fingerprinted(findings, lambda finding: relative(finding.file))
     report = _report(made, rules, asked, (2 if new is not None else 1) * len(pairs))
     write_findings(
         Output(output_file),
@@ -167,11 +167,11 @@ def _failed(rule: Rule, error: Exception) -> Finding:
 
 
 def _report(
-    found: Sequence[Finding], rules: Sequence[GateRule], asked: Asked, files: int
+    findings: Sequence[Finding], rules: Sequence[GateRule], asked: Asked, files: int
 ) -> Findings:
-    spoke = {finding.code for finding in found}
+    spoke = {finding.code for finding in findings}
     return Findings(
-        items=tuple(found),
+        items=tuple(findings),
         rules=tuple(asked.known[code].text() for code in sorted(spoke) if code in asked.known),
         files=files,
         compilations=1,

@@ -54,16 +54,16 @@ def limits_of(configuration: Configuration, options: Sequence[str]) -> tuple[Lim
         raise Failure("gate.budget must be a table", configuration.path, code=BAD_BUDGET)
     place = f"{configuration.path}: gate.budget"
     try:
-        found = read_budget(cast("Mapping[str, object]", table))
+        budget = read_budget(cast("Mapping[str, object]", table))
         place = "--budget"
-        given = [read_limit(*_parts(text)) for each in options for text in each.split(",")]
+        given = [read_limit(*_parts(text)) for option in options for text in option.split(",")]
     except BudgetError as error:
         hint = "write --budget peak_memory=30GiB, or +5% against the golden dump"
         raise Failure(str(error), place, hint=hint, code=BAD_BUDGET) from None
-    named = {(each.measure, each.rank, each.stage) for each in given}
+    named = {(limit.measure, limit.rank, limit.stage) for limit in given}
     return (
         *given,
-        *(each for each in found if (each.measure, each.rank, each.stage) not in named),
+        *(limit for limit in budget if (limit.measure, limit.rank, limit.stage) not in named),
     )
 
 
@@ -116,7 +116,7 @@ def judge(
         if pair.old is not None and any(limit.relative for limit in limits):
             golden = _measured(pair.old, rank, limits, configuration, machine)
         ranks.append(new)
-        findings += [rule.told(each, pair.new.path) for each in exceeded(limits, new, golden)]
+        findings += [rule.told(excess, pair.new.path) for excess in exceeded(limits, new, golden)]
         for limit in limits:
             why = new.missing.get(limit.measure)
             if why is None and limit.relative and golden is None:
@@ -124,11 +124,11 @@ def judge(
             if why is not None and applies(limit, new):
                 missing.setdefault((limit.measure, why))
     for limit in limits:
-        if not any(applies(limit, each) for each in ranks):
+        if not any(applies(limit, build) for build in ranks):
             missing.setdefault((limit.measure, f"no dump of {limit.place} is there"))
     for measure, why in missing:
         note(f"not judged: {measure}: {why}")
-    above = tuple(dict.fromkeys(each.key.partition(" ")[0] for each in findings))
+    above = tuple(dict.fromkeys(finding.key.partition(" ")[0] for finding in findings))
     return Budgeted(tuple(findings), Build(name or _build_name(), tuple(ranks), above))
 
 
@@ -142,7 +142,7 @@ def _measured(
     from irtool.linting.budget import MEASURES, measured
 
     wanted: Sequence[Measure] = MEASURES if not limits else [
-        each for each in MEASURES if any(limit.measure == each for limit in limits)
+        measure for measure in MEASURES if any(limit.measure == measure for limit in limits)
     ]  # fmt: skip
     dump = read_pair_side(file)
     begin = _begin_beside(file.path)
@@ -155,20 +155,20 @@ def _begin_beside(path: str) -> Dump | None:
     """``step_parallel_begin`` of the same folder, the last one before the dump."""
     folder = os.path.dirname(path) or "."
     own = parse_name(os.path.basename(path)).number
-    found: list[tuple[int, str]] = []
+    begins: list[tuple[int, str]] = []
     try:
         for name in os.listdir(folder):
             parsed = parse_name(name)
             if parsed.name == "step_parallel_begin" and name.endswith((".ir", ".ir.gz", ".ir.xz")):
                 number = parsed.number or 0
                 if own is None or number <= own:
-                    found.append((number, name))
+                    begins.append((number, name))
     except OSError:
         return None
-    if not found:
+    if not begins:
         return None
     try:
-        return read_statements(InputFile(os.path.join(folder, max(found)[1])))
+        return read_statements(InputFile(os.path.join(folder, max(begins)[1])))
     except (Failure, DumpError):
         return None
 

@@ -43,12 +43,12 @@ def pairs_for(old: str, new: str, rank: int | None, graph: int | None) -> list[P
     runs = [load_run(path) if os.path.isdir(path) else None for path in (old, new)]
     left, right = runs
     if rank is None and left is not None and right is not None:
-        both = [each for each in _ranks(left) if each in _ranks(right)]
+        both = [number for number in _ranks(left) if number in _ranks(right)]
         alone = sorted({*_ranks(left)} ^ {*_ranks(right)})
         if len(both) > 1:
             if alone:
                 note(f"left out ranks {ranks_text(alone)}: in one of the runs only")
-            return _folded([_pair(left, right, each, graph) for each in both])
+            return _folded([_pair(left, right, number, graph) for number in both])
     files = [
         _of_run(run, rank, graph) if run is not None else _file(path, rank, graph)
         for path, run in zip((old, new), runs, strict=True)
@@ -73,12 +73,12 @@ def alone_for(new: str, rank: int | None, graph: int | None) -> list[Pair]:
     if rank is not None or len(ranks) < 2:
         file = _of_run(run, rank, graph)
         return [Pair(None, file, () if rank is None else (rank,))]
-    return _folded([Pair(None, _of_run(run, each, graph), (each,)) for each in ranks])
+    return _folded([Pair(None, _of_run(run, number, graph), (number,)) for number in ranks])
 
 
 def _ranks(run: Run) -> list[int]:
     """Ranks that have dumps."""
-    return [each for each in run.ranks if run.rank(each).compilations]
+    return [rank for rank in run.ranks if run.rank(rank).compilations]
 
 
 def _of_ranks(run: Run, rank: int | None) -> str:
@@ -114,7 +114,7 @@ def _folded(pairs: Sequence[Pair]) -> list[Pair]:
         )
         classes.setdefault(key, []).append(pair)
     return [
-        replace(same[0], ranks=tuple(each.ranks[0] for each in same)) for same in classes.values()
+        replace(same[0], ranks=tuple(pair.ranks[0] for pair in same)) for same in classes.values()
     ]
 
 
@@ -164,4 +164,4 @@ def of_ranks(findings: Iterable[Finding], ranks: tuple[int, ...]) -> list[Findin
     """Findings with the ranks that they hold for."""
     if not ranks:
         return list(findings)
-    return [replace(each, rank=ranks[0], ranks=ranks) for each in findings]
+    return [replace(finding, rank=ranks[0], ranks=ranks) for finding in findings]

@@ -36,25 +36,25 @@ def inputs_for(
         Failure: there is no such rank or compilation.
     """
     expansion = expand(paths)
-    found = list(expansion.files)
-    if compilation is not None and found:
-        numbers = {each.compilation for each in found if each.compilation is not None}
-        found = [each for each in found if each.compilation == compilation]
-        if not found:
+    files = list(expansion.files)
+    if compilation is not None and files:
+        numbers = {file.compilation for file in files if file.compilation is not None}
+        files = [file for file in files if file.compilation == compilation]
+        if not files:
             have = ", ".join(map(str, sorted(numbers))) or "none: give a run folder"
             raise Failure(f"there is no compilation {compilation}", hint=f"there are: {have}")
-    if rank is not None and found:
-        found = _of_rank(found, rank)
-    return found, expansion.problems
+    if rank is not None and files:
+        files = _of_rank(files, rank)
+    return files, expansion.problems
 
 
-def _of_rank(found: list[InputFile], rank: int) -> list[InputFile]:
+def _of_rank(files: list[InputFile], rank: int) -> list[InputFile]:
     if not is_rank(rank):
         raise Failure(f"there is no rank {rank}", hint=f"ranks are numbers below {MOST_RANKS}")
-    ranks = sorted({each.rank for each in found if each.rank is not None})
+    ranks = sorted({file.rank for file in files if file.rank is not None})
     if len(ranks) < 2:
-        return [replace(each, rank=rank) for each in found]
-    chosen = [each for each in found if each.rank == rank]
+        return [replace(file, rank=rank) for file in files]
+    chosen = [file for file in files if file.rank == rank]
     if not chosen:
         raise Failure(f"there is no rank {rank}", hint=f"there are: {ranks_text(ranks)}")
     return chosen

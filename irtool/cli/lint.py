@@ -127,12 +127,12 @@ def _lint(
     if not linting.read_files:
         return _nothing_read(linting)
     gathered = gathered_by(linting)
-    found = settled(asked, gathered)
+    findings = settled(asked, gathered)
     if update_baseline:
-        count = plural(save_baseline(asked, found), "finding")
+        count = plural(save_baseline(asked, findings), "finding")
         note(f"{count} written to {asked.settings.baseline}")
         return int(linting.unread)
-    answered = _answered(linting, gathered, found)
+    answered = _answered(linting, gathered, findings)
     made = answered.result
     write_findings(
         Output(output_file),
@@ -228,9 +228,11 @@ def gathered_by(linting: Linting) -> Gathered:
     return Gathered(linting.findings, linting.units, linting.silenced(), linting.read_files)
 
 
-def _answered(linting: Linting, gathered: Gathered, found: Sequence[Finding]) -> Answered[Findings]:
+def _answered(
+    linting: Linting, gathered: Gathered, findings: Sequence[Finding]
+) -> Answered[Findings]:
     asked = linting.asked
-    marked, stale = against_baseline(asked, found)
+    marked, stale = against_baseline(asked, findings)
     made = report_of(asked, gathered, marked, stale)
     return Answered(
         made,
@@ -243,7 +245,7 @@ def _answered(linting: Linting, gathered: Gathered, found: Sequence[Finding]) ->
 
 def _shown_dump(findings: Findings) -> Dump | None:
     """The dump that a page shows the graph of: the one with the most findings about nodes."""
-    counts = Counter(each.file for each in findings.items if each.node is not None)
+    counts = Counter(finding.file for finding in findings.items if finding.node is not None)
     for path, _ in counts.most_common(1):
         if os.path.exists(path):
             try:
@@ -259,7 +261,7 @@ def _of_one_dump(asked: Asked, given: Sequence[str]) -> Asked:
     Raises:
         Failure: the command line names one of them.
     """
-    for part in filter(None, (each.strip() for text in given for each in text.split(","))):
+    for part in filter(None, (code.strip() for text in given for code in text.split(","))):
         if all(_compares(code) for code in expanded([part], asked.known, "select")):
             hint = "irtool gate OLD NEW looks for it"
             raise Failure(f"{part} compares two dumps", "--select", hint=hint, code=BAD_SETTING)

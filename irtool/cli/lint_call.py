@@ -109,9 +109,9 @@ class Linting:
         keys = [unit_key(plan_key, task, digests) for task in tasks]
         results: dict[int, Worked | Outcome[Worked]] = {}
         for place, (task, key) in enumerate(zip(tasks, keys, strict=True)):
-            found = self._remembered(task, key)
-            if found is not None:
-                results[place] = Worked(found, len(task.paths))
+            linted = self._remembered(task, key)
+            if linted is not None:
+                results[place] = Worked(linted, len(task.paths))
         pending = [place for place in range(len(tasks)) if place not in results]
         sizes = [sum(map(_size, tasks[place].paths)) for place in pending]
         work = partial(lint_unit, plan=self.plan)
@@ -129,8 +129,8 @@ class Linting:
         """What the cache knows of a task."""
         if key is None:
             return None
-        found = self.cache.get(key, task.paths)
-        return found or self.cache.get(placed_key(key, task), task.paths)
+        linted = self.cache.get(key, task.paths)
+        return linted or self.cache.get(placed_key(key, task), task.paths)
 
     def _add(
         self, task: Unit | RunUnit, result: Worked | Outcome[Worked], key: bytes | None
@@ -150,7 +150,7 @@ class Linting:
             worked = result
         if isinstance(task, Unit):
             self.read_files += worked.read
-            self.findings += [_of_ranks(each, task) for each in worked.linted.findings]
+            self.findings += [_of_ranks(finding, task) for finding in worked.linted.findings]
         else:
             self.findings += worked.linted.findings
         self._silenced += worked.linted.silenced

@@ -42,15 +42,19 @@ def settled(asked: Asked, gathered: Gathered) -> list[Finding]:
     """Findings with fingerprints; those that comments or the configuration answer for marked."""
     sources = SourceFiles(asked.settings.source_map)
     comments = Suppressions(sources, asked.known)
-    wanted = [_severe(asked, each) for each in gathered.findings if asked.wants(each.code)]
-    found = comments.apply(wanted)
-    found += comments.complaints(asked.codes)
+    wanted = [_severe(asked, finding) for finding in gathered.findings if asked.wants(finding.code)]
+    findings = comments.apply(wanted)
+    findings += comments.complaints(asked.codes)
     for path in sorted(comments.changed):
         note(f"{path} is not what was compiled: its comments # irtool: do not count")
     places = {file.label: file.place for unit in gathered.units for file in unit.files}
-    found = fingerprinted(found, lambda each: places.get(each.file) or relative(each.file))
-    found = apply_ignores(found, asked.settings, asked.known, lambda each: relative(each.file))
-    return folded(_local(finding, sources) for finding in found)
+    findings = fingerprinted(
+        findings, lambda finding: places.get(finding.file) or relative(finding.file)
+    )
+    findings = apply_ignores(
+        findings, asked.settings, asked.known, lambda finding: relative(finding.file)
+    )
+    return folded(_local(finding, sources) for finding in findings)
 
 
 def _severe(asked: Asked, finding: Finding) -> Finding:
@@ -139,9 +143,9 @@ def report_of(
 ) -> Findings:
     """What reporters take."""
     return Findings(
-        items=tuple(each for each in findings if not each.suppressed),
+        items=tuple(finding for finding in findings if not finding.suppressed),
         rules=_texts(asked, findings),
-        suppressed=tuple(each for each in findings if each.suppressed),
+        suppressed=tuple(finding for finding in findings if finding.suppressed),
         silenced=gathered.silenced,
         stale=stale,
         files=gathered.files,
@@ -152,7 +156,7 @@ def report_of(
 
 def _texts(asked: Asked, findings: Sequence[Finding]) -> tuple[RuleText, ...]:
     known: Mapping[str, object] = asked.known
-    codes = dict.fromkeys(each.code for each in findings if each.code in known)
+    codes = dict.fromkeys(finding.code for finding in findings if finding.code in known)
     return tuple(asked.known[code].text() for code in sorted(codes))
 
 

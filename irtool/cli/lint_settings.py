@@ -97,7 +97,7 @@ def settings_for(
             baseline=baseline,
             machine=machine,
             fail_on=fail_on,
-            source_map=[_mapping(each) for each in source_map],
+            source_map=[_mapping(text) for text in source_map],
         )
         rules = chosen_rules(settings, known)
     except SettingsError as error:

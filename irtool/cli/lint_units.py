@@ -92,7 +92,7 @@ def units_of(files: Sequence[InputFile], all_passes: bool) -> tuple[list[Unit], 
         folder = os.path.dirname(file.path)
         key = (file.run, file.rank, file.compilation) if file.run else ("", file.rank, folder)
         groups.setdefault(key, []).append(file)
-    found: list[Unit] = []
+    units: list[Unit] = []
     counts: dict[str, int] = {}
     left_out = 0
     for members in groups.values():
@@ -100,15 +100,15 @@ def units_of(files: Sequence[InputFile], all_passes: bool) -> tuple[list[Unit], 
         for part in parts:
             chosen = part if all_passes or not part[0].run else _telling(part)
             left_out += len(part) - len(chosen)
-            found.append(_unit(chosen, counts))
-    return found, left_out
+            units.append(_unit(chosen, counts))
+    return units, left_out
 
 
 def _split(files: Sequence[InputFile]) -> list[list[InputFile]]:
     """Files named one by one: a new compilation begins where a kind of dump comes again."""
     parts: list[list[InputFile]] = []
     seen: set[DumpKind] = set()
-    for file in sorted(files, key=lambda each: _order(each.path)):
+    for file in sorted(files, key=lambda file: _order(file.path)):
         kind = _kind(file)
         if not parts or (kind != "other" and kind in seen):
             parts.append([])
@@ -141,7 +141,7 @@ def _unit(files: Sequence[InputFile], counts: dict[str, int]) -> Unit:
     family = f"{first.run}\0{_RANK.sub('rank', folder)}"
     rank_family = f"{family}\0{first.rank}"
     ordinal = counts[rank_family] = counts.get(rank_family, -1) + 1
-    made = tuple(_file(each) for each in files)
+    made = tuple(_file(file) for file in files)
     return Unit(made, first.rank, f"{family}\0{ordinal}", run=first.run or "")
 
 
@@ -195,16 +195,16 @@ def with_context(
         return unit
     given = unit.asked.given
     try:
-        found = find(given, replace(unit.asked.evidence, parts=dumps or {}), machine, quiet=True)
+        known = find(given, replace(unit.asked.evidence, parts=dumps or {}), machine, quiet=True)
     except Failure as failure:
         return replace(unit, why_no_context=_reason(failure), asked=None)
     shown = {
         key: entry.value
-        for key, entry in found.entries.items()
+        for key, entry in known.entries.items()
         if key in CONTEXT_KEYS and entry.origin.source in ("dump", "logs")
     }
-    context = {**shown, **found.given}
-    return replace(unit, parallel=found.parallel, context=context, known=found, asked=None)
+    context = {**shown, **known.given}
+    return replace(unit, parallel=known.parallel, context=context, known=known, asked=None)
 
 
 def can_wait(unit: Unit) -> bool:
@@ -258,18 +258,18 @@ def folded(units: Sequence[Unit], read: Callable[[str], str]) -> list[Unit]:
 
 def _classes(members: Sequence[Unit], read: Callable[[str], str]) -> list[Unit]:
     fingerprints = Fingerprints()
-    found: dict[object, list[Unit]] = {}
-    for unit in sorted(members, key=lambda each: each.rank or 0):
+    classes: dict[object, list[Unit]] = {}
+    for unit in sorted(members, key=lambda member: member.rank or 0):
         parallel = unit.parallel
         # Stages differ in their networks; within one, the rank only says whose slices are seen.
         context = replace(parallel, rank=parallel.stage_ranks[0]) if parallel is not None else None
         texts = tuple(
             (file.name, fingerprints.of(read(file.path), unit.rank or 0)) for file in unit.files
         )
-        found.setdefault((context, texts), []).append(unit)
+        classes.setdefault((context, texts), []).append(unit)
     return [
         replace(same[0], ranks=tuple(unit.rank for unit in same if unit.rank is not None))
-        for same in found.values()
+        for same in classes.values()
     ]
 
 
@@ -290,9 +290,9 @@ def run_units(units: Sequence[Unit]) -> list[RunUnit]:
     families: dict[str, list[Unit]] = {}
     for unit in units:
         families.setdefault(unit.family, []).append(unit)
-    found: list[RunUnit] = []
+    runs: list[RunUnit] = []
     for members in families.values():
         ranks = {unit.rank for unit in members}
         if len(ranks) > 1 and len(ranks) == len(members) and None not in ranks:
-            found.append(RunUnit(tuple(sorted(members, key=lambda each: each.rank or 0))))
-    return found
+            runs.append(RunUnit(tuple(sorted(members, key=lambda member: member.rank or 0))))
+    return runs

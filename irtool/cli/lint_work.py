@@ -89,10 +89,12 @@ def unit_key(
     units = unit.units if isinstance(unit, RunUnit) else (unit,)
     parts: list[bytes | str] = [plan_key, type(unit).__name__]
     try:
-        for each in units:
-            parts.append(repr((each.rank, each.parallel, each.context, each.why_no_context)))
-            parts += _context_parts(each, {} if digests is None else digests)
-            for file in each.files:
+        for member in units:
+            parts.append(
+                repr((member.rank, member.parallel, member.context, member.why_no_context))
+            )
+            parts += _context_parts(member, {} if digests is None else digests)
+            for file in member.files:
                 if file.path == STDIN:
                     return None
                 parts += [repr((file.name, file.kind)), _content(file.path)]
@@ -157,10 +159,10 @@ def lint_unit(unit: Unit | RunUnit, plan: Plan) -> Worked:
 def _lint_ranks(
     unit: RunUnit, rules: Sequence[Rule], plan: Plan, where: Callable[..., bool] | None
 ) -> Worked:
-    ranks = {each.rank or 0: _facts_of_rank(each, plan) for each in unit.units}
+    ranks = {member.rank or 0: _facts_of_rank(member, plan) for member in unit.units}
     counts = {f.surroundings.parallel.devices for f in ranks.values() if f.surroundings.parallel}
-    whole = len(counts) == 1 and len(ranks) == counts.pop()
-    return Worked(lint_run(RunFacts(ranks, whole), rules, where), len(unit.paths))
+    is_complete = len(counts) == 1 and len(ranks) == counts.pop()
+    return Worked(lint_run(RunFacts(ranks, is_complete), rules, where), len(unit.paths))
 
 
 def _facts_of_rank(unit: Unit, plan: Plan) -> CompilationFacts:
@@ -185,9 +187,9 @@ def _read_of_rank(file: LintFile) -> Dump:
 @lru_cache(maxsize=4)
 def _rules(planned: tuple[PlannedRule, ...]) -> list[Rule]:
     made: list[Rule] = []
-    for each in planned:
-        rule = all_rules()[each.code].load()(dict(each.values))
-        rule.chosen_severity = each.severity
+    for entry in planned:
+        rule = all_rules()[entry.code].load()(dict(entry.values))
+        rule.chosen_severity = entry.severity
         made.append(rule)
     return made
 
@@ -203,17 +205,17 @@ _prepared: set[int] = set()
 
 
 def _loaded(unit: Unit) -> tuple[list[tuple[LintFile, Dump]], list[Finding]]:
-    found: list[tuple[LintFile, Dump]] = []
+    dumps: list[tuple[LintFile, Dump]] = []
     unreadable: list[Finding] = []
     for file in unit.files:
         try:
-            found.append((file, read_input(InputFile(file.path))))
+            dumps.append((file, read_input(InputFile(file.path))))
         except DumpError as error:
             unreadable.append(unreadable_finding(file, error.message, error.hint, unit))
         except MemoryError:
             message = "not enough memory to read it"
             unreadable.append(unreadable_finding(file, message, "try --jobs 1", unit))
-    return found, unreadable
+    return dumps, unreadable
 
 
 def unreadable_finding(file: LintFile, message: str, hint: str, unit: Unit) -> Finding:
@@ -261,8 +263,8 @@ def _kinds(dumps: Sequence[tuple[LintFile, Dump]]) -> list[DumpKind]:
     elif "end" not in kinds and "validate" not in kinds:
         for place in reversed(range(len(kinds))):
             if kinds[place] == "other":
-                found = kind_of_dump(dumps[place][1])
-                kinds[place] = found if found in ("end", "validate") else "other"
+                kind = kind_of_dump(dumps[place][1])
+                kinds[place] = kind if kind in ("end", "validate") else "other"
                 break
     return kinds
 
@@ -283,8 +285,8 @@ def gathered(
     ``totals`` are for rules over ranks, which look at the same compilation of all ranks at once.
     """
     counts: dict[tuple[str, str], list[Silenced]] = {}
-    for each in silenced:
-        counts.setdefault((each.code, each.need), []).append(each)
+    for rule in silenced:
+        counts.setdefault((rule.code, rule.need), []).append(rule)
     made: list[Silenced] = []
     for (code, _), same in sorted(counts.items()):
         of = totals.get(code, total)

@@ -39,9 +39,11 @@ def project_of(folder: str, context: Mapping[str, object]) -> Project:
 
     folder = folder or os.getcwd()
     try:
-        found = read_configuration(None, folder)
-        load_custom_rules(found)
+        configuration = read_configuration(None, folder)
+        load_custom_rules(configuration)
     except Failure as failure:
         trouble = f"{failure.place}: {failure.message}" if failure.place else failure.message
         return Project(folder, context, trouble=trouble)
-    return Project(folder, {**found.context, **context}, found.lint, found.path)
+    return Project(
+        folder, {**configuration.context, **context}, configuration.lint, configuration.path
+    )

@@ -57,12 +57,12 @@ def read_communication_in(folder: str, measured: MeasuredCommunication, ranks: i
         raise Failure(error.message, folder, hint=error.hint) from None
     for rank in run.by_rank.values():
         metadata = rank.artefact("communicators")
-        for each in rank.artefacts:
-            damage = Damage(each.path)
-            if each.kind == "communication":
-                _collectives(each.path, metadata, measured, damage, ranks)
-            elif each.kind == "links":
-                _links(each.path, measured, damage)
+        for artefact in rank.artefacts:
+            damage = Damage(artefact.path)
+            if artefact.kind == "communication":
+                _collectives(artefact.path, metadata, measured, damage, ranks)
+            elif artefact.kind == "links":
+                _links(artefact.path, measured, damage)
             report_problems(damage.problems)
             measured.damages += damage.count
 
@@ -87,7 +87,7 @@ def read_communication(
         if name == _COLLECTIVES:
             metadata = os.path.join(os.path.dirname(path), _METADATA)
             above = os.path.join(os.path.dirname(os.path.dirname(path)), _METADATA)
-            beside = next((each for each in (metadata, above) if os.path.exists(each)), None)
+            beside = next((file for file in (metadata, above) if os.path.exists(file)), None)
             _collectives(path, beside, measured, damage, ranks)
         elif name == _LINKS:
             _links(path, measured, damage)
@@ -119,15 +119,15 @@ def _galvatron(path: str, measured: MeasuredCommunication, damage: Damage) -> No
 
 def _links(path: str, measured: MeasuredCommunication, damage: Damage) -> None:
     """All operations of a type together, where the file sums them up."""
-    found = list(measured_links(path, damage))
-    totals = [one for one in found if one.is_total] or found
+    links = list(measured_links(path, damage))
+    totals = [one for one in links if one.is_total] or links
     for one in totals:
         transport = one.transport.upper()
         if transport in (*_ACROSS, *_INSIDE) and one.source != one.target:
             measured.links.append(
                 LinkPace(transport in _INSIDE, one.megabytes * 1e6, one.milliseconds / 1e3)
             )
-    if not found:
+    if not links:
         measured.left.append(f"{path}: no link was measured")
 
 

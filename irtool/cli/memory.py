@@ -217,10 +217,10 @@ def memory_answered(asked: MemoryQuestion) -> Answered[MemoryView]:
 
 
 def _worst_first(
-    asked: MemoryQuestion, layout: Layout, machine: Machine, found: Sequence[RankDump]
+    asked: MemoryQuestion, layout: Layout, machine: Machine, dumps: Sequence[RankDump]
 ) -> tuple[tuple[RankMemory, ...], MemoryPlan]:
     """Each class of ranks, the one that needs most first; options are tried on that one only."""
-    counted = [_counted(asked, layout, one) for one in found]
+    counted = [_counted(asked, layout, one) for one in dumps]
     counted.sort(key=lambda one: (-one.memory.device_bytes.low, one.rank or 0))
     worst = counted[0]
     plan = memory_plan(worst.memory, machine, asked.limit, layout.stages or 1)
@@ -233,7 +233,7 @@ def _counted(asked: MemoryQuestion, layout: Layout, one: RankDump) -> RankMemory
     order = one.order
     if order is None or not asked.by_record:
         dump = one.dump
-        found, shown = memory(dump, asked.counting), None
+        held, shown = memory(dump, asked.counting), None
     else:
         whole = dump.whole()
         launched = recorded_launches(whole, order.names) if order.names else ()
@@ -244,23 +244,23 @@ def _counted(asked: MemoryQuestion, layout: Layout, one: RankDump) -> RankMemory
         if source == "recorded" and not launched:
             source = "validate" if one.built is None else "graph_build"
         path = order.path if launched else dump.path
-        found = memory(dump, asked.counting, whole, launched or None)
+        held = memory(dump, asked.counting, whole, launched or None)
         shown = LaunchOrder(source, path, why)
     if not is_built(dump.path) and (shown is None or shown.source == "validate"):
-        found = replace(found, order_error=int(found.dynamic_bytes * VALIDATE_ERROR))
+        held = replace(held, order_error=int(held.dynamic_bytes * VALIDATE_ERROR))
     stage = layout.stage_of(one.rank)
-    return RankMemory(one.rank, one.ranks, stage, found, None, shown, one.recorded)
+    return RankMemory(one.rank, one.ranks, stage, held, None, shown, one.recorded)
 
 
 def _severities(view: MemoryView, allow_unknown: bool) -> list[Severity]:
     """How grave what was found is: an error where it does not fit, an info where nobody knows."""
-    found: list[Severity] = []
+    severities: list[Severity] = []
     if view.limit is not None:
         fits = [one.memory.fits(view.limit) for one in view.ranks]
         if False in fits:
-            found.append("error")
+            severities.append("error")
         if None in fits and not allow_unknown:
-            found.append("info")
+            severities.append("info")
     if any(not one.memory.is_complete for one in view.ranks) and not allow_unknown:
-        found.append("info")
-    return found
+        severities.append("info")
+    return severities

@@ -107,21 +107,21 @@ def read_ranks(
     Raises:
         Failure: there is nothing to read, or it cannot be read.
     """
-    found: list[RankDump] = []
+    dumps: list[RankDump] = []
     for path in sources:
         if isinstance(path, Dump):
             whose = rank if rank is not None else folder_rank_of(path.path)
             name = path.path if os.path.isfile(path.path) else STDIN_NAME
-            found.append(RankDump(name, whose, () if whose is None else (whose,), path))
+            dumps.append(RankDump(name, whose, () if whose is None else (whose,), path))
         elif os.path.isdir(path):
-            found += _of_run(path, rank, graph)
+            dumps += _of_run(path, rank, graph)
         else:
-            found += _of_files(path, rank, graph)
-    for one in found:
+            dumps += _of_files(path, rank, graph)
+    for one in dumps:
         report_problems(one.dump.problems)
         if not any(True for _ in one.dump.nodes()):
             raise Failure("there is no statement in this dump", one.path, code="SYN000")
-    return found
+    return dumps
 
 
 def _of_run(path: str, rank: int | None, graph: int | None) -> list[RankDump]:
@@ -141,7 +141,7 @@ def _of_run(path: str, rank: int | None, graph: int | None) -> list[RankDump]:
 def _of_classes(run: Run, graph: int | None) -> list[RankDump]:
     compilations = run.across_ranks(graph)
     _tell(run.compilation(graph))
-    found: list[RankDump] = []
+    dumps: list[RankDump] = []
     validated = any(one.main.name == "validate" for one in compilations.values())
     classes = run.classes(graph)
     prefetch_classes(classes)
@@ -152,10 +152,10 @@ def _of_classes(run: Run, graph: int | None) -> list[RankDump]:
         if validated and compilations[one.representative].main.name != "validate":
             note(f"rank {ranks_text(one.ranks)}: no validate dump, left out")
             continue
-        found.append(_read_compilation(run, compilations[one.representative], one.ranks))
-    if not found:
+        dumps.append(_read_compilation(run, compilations[one.representative], one.ranks))
+    if not dumps:
         raise Failure("no dump here can be read", run.path, code="SYN000")
-    return found
+    return dumps
 
 
 def _read_compilation(run: Run, picked: Compilation, ranks: tuple[int, ...]) -> RankDump:
@@ -167,13 +167,13 @@ def _read_compilation(run: Run, picked: Compilation, ranks: tuple[int, ...]) -> 
     for damage in damages:
         report_problems(damage.problems)
     dump = picked.read(file)
-    found = RankDump(file.path, ranks[0], ranks, dump, run.path, recorded=recorded)
-    return _with_order(found, run, picked) if file.name == "validate" else found
+    entry = RankDump(file.path, ranks[0], ranks, dump, run.path, recorded=recorded)
+    return _with_order(entry, run, picked) if file.name == "validate" else entry
 
 
-def _with_order(found: RankDump, run: Run, picked: Compilation) -> RankDump:
+def _with_order(entry: RankDump, run: Run, picked: Compilation) -> RankDump:
     """The same with what the backend built, which is what ran, and the order that was recorded."""
-    graphs = [each for each in picked.kernel_graphs if each.base.startswith(_BUILT)]
+    graphs = [graph for graph in picked.kernel_graphs if graph.base.startswith(_BUILT)]
     built = picked.read(graphs[0]) if len(graphs) == 1 else None
     order, problems = recorded_order(run.rank(picked.rank), picked)
     report_problems(problems)
@@ -181,9 +181,9 @@ def _with_order(found: RankDump, run: Run, picked: Compilation) -> RankDump:
         source = LaunchSource("recorded", order.path, order.names)
     else:
         why = order.why if order.path else ""
-        path = found.path if built is None else built.path
+        path = entry.path if built is None else built.path
         source = LaunchSource("validate" if built is None else "graph_build", path, (), why)
-    return replace(found, built=built, order=source)
+    return replace(entry, built=built, order=source)
 
 
 def _tell(picked: Compilation) -> None:
@@ -218,7 +218,7 @@ def _read_file(file: InputFile, rank: int | None) -> RankDump:
 
 
 def layout_of(
-    found: Sequence[RankDump],
+    dumps: Sequence[RankDump],
     arguments: ContextArguments,
     configuration: Configuration,
     machine: Machine | None = None,
@@ -226,7 +226,7 @@ def layout_of(
     """Devices and stages, with all else that is known of the run.
 
     Args:
-        found: the dumps that were read, those of the first rank first.
+        dumps: the dumps that were read, those of the first rank first.
         arguments: what the command line says.
         configuration: ``irtool.toml``.
         machine: the one that ``--machine`` names.
@@ -234,35 +234,35 @@ def layout_of(
     Raises:
         Failure: a value makes no sense.
     """
-    first = found[0]
+    first = dumps[0]
     beside = None if first.path == STDIN_NAME else first.path
     given = given_by(arguments, configuration, beside, first.run)
-    context = find(given, _evidence(found), machine, as_run=True)
-    known = tuple(one.rank for one in found if one.rank is not None)
+    context = find(given, _evidence(dumps), machine, as_run=True)
+    known = tuple(one.rank for one in dumps if one.rank is not None)
     devices = context.value("device_num")
     return Layout(devices if isinstance(devices, int) else None, context.stages, known, context)
 
 
-def placed(found: Sequence[RankDump], layout: Layout) -> list[RankDump]:
+def placed(dumps: Sequence[RankDump], layout: Layout) -> list[RankDump]:
     """The dumps, of which a single one that no folder names has the rank that its groups show."""
     shown = layout.context.value("global_rank")
-    if len(found) != 1 or not isinstance(shown, int) or shown == 0:
-        return list(found)
-    (only,) = found
+    if len(dumps) != 1 or not isinstance(shown, int) or shown == 0:
+        return list(dumps)
+    (only,) = dumps
     if folder_rank_of(only.path) is not None:
         return [only]
     return [replace(only, rank=shown, ranks=(shown,))]
 
 
-def _evidence(found: Sequence[RankDump]) -> Evidence:
+def _evidence(dumps: Sequence[RankDump]) -> Evidence:
     """The dumps that were read, with what stands beside the first."""
-    first = found[0]
-    known = {one.path: one.dump for one in found}
+    first = dumps[0]
+    known = {one.path: one.dump for one in dumps}
     if first.path == STDIN_NAME:
         return Evidence({"validate": first.path}, first.rank, known)
     file = InputFile(first.path, first.rank, run=first.run)
     evidence = evidence_for(file, known, otherwise="validate")
-    others = {one.rank: {pass_of(one.path): one.path} for one in found if one.rank is not None}
+    others = {one.rank: {pass_of(one.path): one.path} for one in dumps if one.rank is not None}
     others.pop(first.rank or 0, None)
     rank = first.rank if first.rank is not None and not first.run else evidence.rank
     return replace(evidence, rank=rank, others={**evidence.others, **others})
@@ -298,14 +298,14 @@ def sizes_of(bindings: Sequence[str]) -> Mapping[str, int]:
     Raises:
         Failure: one is not of this form.
     """
-    found: dict[str, int] = {}
+    by_name: dict[str, int] = {}
     for text in bindings:
         name, equals, size = text.rpartition("=")
         if not equals or not name or not size.strip().isdecimal():
             hint = "--bind s4=64, or --bind 'inputs0[0]=64'"
             raise Failure(f"{text!r} binds nothing", "--bind", hint=hint)
-        found[name.strip()] = int(size)
-    return found
+        by_name[name.strip()] = int(size)
+    return by_name
 
 
 def with_sizes(one: RankDump, sizes: Mapping[str, int]) -> RankDump:

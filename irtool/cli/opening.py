@@ -103,7 +103,7 @@ def _with_open(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     parameters = list(declared.values())
     if "open_page" not in declared:
         option = _option("open_page", OpenPage)
-        place = next(i for i, each in enumerate(parameters) if each.name == "output_file")
+        place = next(i for i, parameter in enumerate(parameters) if parameter.name == "output_file")
         parameters.insert(place + 1, option)
     return with_signature(wrapped, parameters)
 
@@ -149,9 +149,9 @@ _READING = {
 def _forms(annotation: Any) -> type[Enum] | None:
     """The class of a command's forms, if a page is one of them."""
     for part in (annotation, *get_args(annotation)):
-        for each in (part, *get_args(part)):
-            if isinstance(each, type) and issubclass(each, Enum):
-                return each if _HTML in {member.value for member in each} else None
+        for kind in (part, *get_args(part)):
+            if isinstance(kind, type) and issubclass(kind, Enum):
+                return kind if _HTML in {member.value for member in kind} else None
     return None
 
 

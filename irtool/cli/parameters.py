@@ -134,7 +134,7 @@ def command_parameters(function: Callable[..., Any]) -> list[click.Parameter]:
     Raises:
         TypeError: a parameter is declared otherwise.
     """
-    return [_made(each) for each in inspect.signature(function).parameters.values()]
+    return [_made(parameter) for parameter in inspect.signature(function).parameters.values()]
 
 
 def with_lists(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def _completer(declared: _Declared) -> Any:
 
     def items(ctx: click.Context, param: click.Parameter, word: str) -> list[CompletionItem]:
         given = offered(word) if offered is not None else ()
-        pairs = [(each, "") if isinstance(each, str) else each for each in given]
+        pairs = [(offer, "") if isinstance(offer, str) else offer for offer in given]
         names = [CompletionItem(text, help=meaning or None) for text, meaning in pairs]
         return [*files(word), *names] if has_files else names
 

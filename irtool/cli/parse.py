@@ -160,14 +160,14 @@ class _Taken:
     problems: tuple[Finding, ...]
 
 
-def _take(file: InputFile, request: Request, whole: bool) -> _Taken:
+def _take(file: InputFile, request: Request, as_list: bool) -> _Taken:
     """Read one file and take from it what the format needs.
 
-    ``whole`` makes streams into lists, so that they can travel between processes.
+    ``as_list`` makes streams into lists, so that they can travel between processes.
     """
     dump = read_input(file)
     content = TAKERS[request.kind](dump, file, request)
-    if whole and isinstance(content, Iterator):
+    if as_list and isinstance(content, Iterator):
         content = list(cast("Iterator[object]", content))
     return _Taken(content, dump.problems)
 
@@ -192,7 +192,7 @@ class _Reading:
         chosen = [file for file, _ in classes]
         processes = processes_for([input_size(file) for file in chosen], jobs)
         request = replace(self.request, detailed=len(chosen) == 1)
-        take = partial(_take, request=request, whole=processes > 1)
+        take = partial(_take, request=request, as_list=processes > 1)
         outcomes = run_all(take, chosen, processes, bar=bar)
         for (file, ranks), outcome in zip(classes, outcomes, strict=True):
             try:
@@ -259,16 +259,16 @@ def _classes(
     """Classes of one pass of one compilation: files by rank, each rank once."""
     if len({file.rank for file in files}) < 2:
         return [{file.rank: file} for file in files]
-    found: dict[str, list[dict[int | None, InputFile]]] = {}
+    by_fingerprint: dict[str, list[dict[int | None, InputFile]]] = {}
     for file in files:
-        known = found.setdefault(_fingerprint(file, fingerprints), [])
+        known = by_fingerprint.setdefault(_fingerprint(file, fingerprints), [])
         for members in known:
             if file.rank not in members:
                 members[file.rank] = file
                 break
         else:
             known.append({file.rank: file})
-    return [members for known in found.values() for members in known]
+    return [members for known in by_fingerprint.values() for members in known]
 
 
 def _fingerprint(file: InputFile, fingerprints: Fingerprints) -> str:

@@ -90,7 +90,7 @@ def _write_part(file: InputFile, request: ExcerptRequest, asked: str) -> None:
     nodes = list(dump.nodes(where=node_predicate("--reduce", asked)))
     if not nodes:
         raise Failure(f"there is no node {asked}", dump.path)
-    node, (shows, told, known) = _chosen(file, dump, nodes, asked, request.keep)
+    node, (shows, codes, known) = _chosen(file, dump, nodes, asked, request.keep)
     try:
         part = reduced(dump, node, shows)
     except NotShown as error:
@@ -100,7 +100,9 @@ def _write_part(file: InputFile, request: ExcerptRequest, asked: str) -> None:
     output.write_dump(text)
     output.close()
     few, many = part.statements
-    kept = f"; it still shows {', '.join(told)}{known}" if told else "; no rule says anything of it"
+    kept = (
+        f"; it still shows {', '.join(codes)}{known}" if codes else "; no rule says anything of it"
+    )
     more = "" if part.is_least else "; the time for it ran out, less may do"
     note(f"{plural(few, 'statement')} of {many:,} around {node.id} {node.op}{kept}{more}")
 
@@ -116,7 +118,7 @@ def _chosen(
         return nodes[0], _shows(file, dump, nodes[0], keep)
     ordered = by_graph_size(dump, nodes)
     codes = _speaking(file, dump, keep)
-    node = next((each for each in ordered if codes(each)), ordered[0])
+    node = next((candidate for candidate in ordered if codes(candidate)), ordered[0])
     note(other_graphs_text(node, len(nodes), asked, "--reduce"))
     return node, _shows(file, dump, node, keep)
 
@@ -143,23 +145,23 @@ def _shows(file: InputFile, dump: Dump, node: Node, keep: tuple[str, ...]) -> _S
     """Whether a part has the findings of the node that the whole has, and which these are."""
     rules, around, kind = _linting(file, dump, keep)
 
-    def found(part: Dump) -> set[str]:
+    def codes_of(part: Dump) -> set[str]:
         facts = CompilationFacts([DumpFacts(lambda: part, kind, dump.path)], around)
         linted = lint_compilation(facts, rules).findings
         return {item.code for item in linted if _is_about(item, node)}
 
-    whole = found(dump)
-    missing = [code for code in keep if code not in whole]
+    codes = codes_of(dump)
+    missing = [code for code in keep if code not in codes]
     if missing:
         raise Failure(
             f"{missing[0]} says nothing of {node.id}", dump.path,
-            hint=f"of it speak: {', '.join(sorted(whole)) or 'no rules'}",
+            hint=f"of it speak: {', '.join(sorted(codes)) or 'no rules'}",
         )  # fmt: skip
-    wanted = set(keep) or whole
+    wanted = set(keep) or codes
     rules = [rule for rule in rules if rule.code in wanted]
 
     def shows(part: Dump) -> bool:
-        return not wanted or wanted <= found(part)
+        return not wanted or wanted <= codes_of(part)
 
     return shows, tuple(sorted(wanted)), _known_text(around)
 

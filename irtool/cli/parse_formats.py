@@ -162,20 +162,20 @@ class _SummaryWriter(_Collecting):
 
 class _NodesWriter(_Collecting):
     def end(self) -> None:
-        found = [row for taken in self.taken for row in taken]
-        self.output.show(nodes_report(found, self.request.limit, self.output.terminal))
+        shown = [row for taken in self.taken for row in taken]
+        self.output.show(nodes_report(shown, self.request.limit, self.output.terminal))
 
 
 class _GroupsWriter(_Collecting):
     def end(self) -> None:
         names = self.request.group_by
-        found = merge_groups(row for taken in self.taken for row in taken)
+        groups = merge_groups(row for taken in self.taken for row in taken)
         if self.request.format == "table":
-            self.output.show(groups_report(names, found, self.request.limit))
+            self.output.show(groups_report(names, groups, self.request.limit))
             return
         columns = (*names, "count", "bytes")
-        values = [(*row.key, row.count, row.bytes) for row in found[: self.request.most]]
-        records = [dict(zip(columns, map(json_value, each), strict=True)) for each in values]
+        values = [(*row.key, row.count, row.bytes) for row in groups[: self.request.most]]
+        records = [dict(zip(columns, map(json_value, row), strict=True)) for row in values]
         if self.request.format == "json":
             for piece in answer_pieces(GroupsAnswer(by=names, groups=records)):
                 self.output.write(piece)

@@ -168,18 +168,18 @@ def other_graphs_text(node: Node, count: int, asked: str, option: str) -> str:
 
 def _passes(compilation: Compilation, files: Sequence[PassFile]) -> list[PassText]:
     fingerprints = Fingerprints()
-    found: list[PassText] = []
+    passes: list[PassText] = []
     for file in files:
         try:
             text = read_content(file.path).data.decode("utf-8", "surrogateescape")
         except DumpError as error:
             note(f"{error.path}: {error.message}; left out")
             continue
-        found.append(
+        passes.append(
             PassText(
                 os.path.basename(file.path),
                 fingerprints.of(text, 0),
                 lambda file=file: compilation.read(file),
             )
         )
-    return found
+    return passes

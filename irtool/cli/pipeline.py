@@ -126,12 +126,12 @@ def pipeline_answered(asked: PipelineQuestion) -> Answered[PipelineView]:
             "warning" if layout.context.contradictions else None,
             "error" if _hangs(result) else None,
             "info" if _is_unknown(result) and not asked.allow_unknown else None,
-            those=(each.severity for each in problems),
+            those=(problem.severity for problem in problems),
         ),
     )
 
 
-def _inputs(found: Sequence[RankDump], layout: Layout) -> list[StageInput]:
+def _inputs(dumps: Sequence[RankDump], layout: Layout) -> list[StageInput]:
     """The dumps with their ranks; where nobody says the rank of a single one, it is taken as 0.
 
     Raises:
@@ -142,15 +142,15 @@ def _inputs(found: Sequence[RankDump], layout: Layout) -> list[StageInput]:
             "how many devices and stages are there? Neither the dumps nor their folder say it",
             hint="--devices 16 --stages 4, and --rank for a single dump",
         )
-    if len(found) > 1 and any(one.rank is None for one in found):
-        one = next(one for one in found if one.rank is None)
+    if len(dumps) > 1 and any(one.rank is None for one in dumps):
+        one = next(one for one in dumps if one.rank is None)
         hint = "put each dump into a folder rank_N, or give one and --rank"
         raise Failure("whose dump is this?", one.path, hint=hint)
-    found = placed(found, layout)
-    if found[0].rank is None and layout.stages > 1:
-        note(f"{found[0].path}: taken as rank 0; --rank says whose it is")
+    dumps = placed(dumps, layout)
+    if dumps[0].rank is None and layout.stages > 1:
+        note(f"{dumps[0].path}: taken as rank 0; --rank says whose it is")
     return [
-        StageInput(one.rank or 0, one.ranks or (one.rank or 0,), memory(one.dump)) for one in found
+        StageInput(one.rank or 0, one.ranks or (one.rank or 0,), memory(one.dump)) for one in dumps
     ]
 
 
@@ -162,7 +162,7 @@ def _measured(source: str | Dump, layout: Layout) -> tuple[MeasuredStage, ...]:
         run = load_run(source)
     except DumpError:
         return ()
-    found: list[MeasuredStage] = []
+    stages: list[MeasuredStage] = []
     for rank, one in run.by_rank.items():
         path, read = one.artefact("steps"), step_times
         if path is None:
@@ -177,8 +177,8 @@ def _measured(source: str | Dump, layout: Layout) -> tuple[MeasuredStage, ...]:
             damage.add(error.line or 1, error.message, hint=error.hint)
         report_problems(damage.problems)
         if steps:
-            found.append(measured_stage(rank, layout.stage_of(rank), path, steps))
-    return tuple(found)
+            stages.append(measured_stage(rank, layout.stage_of(rank), path, steps))
+    return tuple(stages)
 
 
 def _hangs(result: Pipeline) -> bool:

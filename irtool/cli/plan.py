@@ -78,18 +78,20 @@ def _plan(
     configuration = read_configuration(config)
     load_custom_rules(configuration)
     asked = PlanQuestion(path, options, context, configuration, graph, format.value, fail_on)
-    found = planned(asked)
+    planning = planned(asked)
     output = Output(output_file)
     if format.value in PLAN_ITSELF:
         # A dump keeps the bytes that it came with; in other forms names are but comments.
         is_dump = format is Format.ir
-        for piece in found.written(format.value):
+        for piece in planning.written(format.value):
             output.write_dump(piece) if is_dump else output.write(escape_lines(piece))
         output.close()
-        if format is Format.strategy and output_file is not None and _moves_weights(found):
-            note(f"what becomes of checkpoints: irtool ckpt {found.path} {output_file}")
-        return fails(fail_on, those=(each.severity for each in found.request.dump.problems))
-    return tell(plan_answered(found), output, AnswerForm(format.value), assumptions)
+        if format is Format.strategy and output_file is not None and _moves_weights(planning):
+            note(f"what becomes of checkpoints: irtool ckpt {planning.path} {output_file}")
+        return fails(
+            fail_on, those=(problem.severity for problem in planning.request.dump.problems)
+        )
+    return tell(plan_answered(planning), output, AnswerForm(format.value), assumptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,42 +176,42 @@ def planned(asked: PlanQuestion) -> Planned:
     request = replace(request, network=network)
     try:
         request, candidates = settled(request)
-        found = made(request)
+        outcome = made(request)
     except CannotPlan as error:
         raise Failure(str(error), file.path) from None
-    for text in (*found.plan.notes, *part_of(read, request.context)):
+    for text in (*outcome.plan.notes, *part_of(read, request.context)):
         note(text)
-    return Planned(found, request, read, known, file.path, asked.fail_on, candidates)
+    return Planned(outcome, request, read, known, file.path, asked.fail_on, candidates)
 
 
-def plan_answered(found: Planned) -> Answered[PlanView]:
+def plan_answered(planning: Planned) -> Answered[PlanView]:
     """The answer about a plan."""
     from irtool.report.planning.answer import plan_answer
     from irtool.report.planning.report import plan_report
     from irtool.report.planning.view import PlanView, assumed
 
-    plan, request = found.made.plan, found.request
+    plan, request = planning.made.plan, planning.request
     network = request.network
     view = PlanView(
         plan,
-        found.path,
+        planning.path,
         request.options.limit,
-        found.made.elastic,
-        found.made.staged,
+        planning.made.elastic,
+        planning.made.staged,
         None if network is None else network.scaled,
-        found.candidates,
+        planning.candidates,
     )
     return Answered(
         view,
-        lambda: plan_answer(view, found.known),
+        lambda: plan_answer(view, planning.known),
         lambda is_page: plan_report(view, plan.dump if is_page else None),
-        found.known,
+        planning.known,
         assumed(view),
         fails(
-            found.fail_on,
-            "warning" if _has_none(found.made, request) else None,
-            "info" if _is_better(found.made) else None,
-            those=(each.severity for each in request.dump.problems),
+            planning.fail_on,
+            "warning" if _has_none(planning.made, request) else None,
+            "info" if _is_better(planning.made) else None,
+            those=(problem.severity for problem in request.dump.problems),
         ),
     )
 
@@ -262,28 +264,28 @@ def _request(
     )
 
 
-def _has_none(found: Made, request: Request) -> bool:
+def _has_none(outcome: Made, request: Request) -> bool:
     """Whether the dump has no complete plan, or one that does not fit into the memory."""
-    plan, limit = found.plan, request.memory
-    if found.staged is not None or request.network is not None:
+    plan, limit = outcome.plan, request.memory
+    if outcome.staged is not None or request.network is not None:
         return False
     return plan.before is None or (limit is not None and plan.before.memory.total > limit)
 
 
-def _is_better(found: Made) -> bool:
+def _is_better(outcome: Made) -> bool:
     """Whether there is something better than what the dump has."""
-    plan = found.plan
-    if found.staged is not None:
-        return found.staged.is_better
+    plan = outcome.plan
+    if outcome.staged is not None:
+        return outcome.staged.is_better
     return plan.before is not None and plan.after.seconds < plan.before.seconds * (1 - 1e-9)
 
 
-def _moves_weights(found: Planned) -> bool:
+def _moves_weights(planning: Planned) -> bool:
     """Whether checkpoints may be there that the plan makes lie otherwise."""
-    made, network = found.made, found.request.network
+    made, network = planning.made, planning.request.network
     if network is not None or made.staged is not None:
         return False
-    had = any(each.before is not None and each.changes for each in made.plan.operators)
+    had = any(operator.before is not None and operator.changes for operator in made.plan.operators)
     return had or made.elastic is not None
 
 
@@ -292,15 +294,15 @@ command = context_command("plan", _plan)
 
 def part_of(dump: Dump, context: ParallelContext) -> list[str]:
     """What the plan is not of."""
-    found: list[str] = []
+    notes: list[str] = []
     if dump.problems:
-        found.append("the dump could not be read whole: this is a plan of what was read")
+        notes.append("the dump could not be read whole: this is a plan of what was read")
     if context.stages > 1:
-        found.append(
+        notes.append(
             f"this is a plan of stage {context.stage} of {context.stages}: what the others do, and "
             "what they would have to move, is not in it"
         )
-    return found
+    return notes
 
 
 def _old(

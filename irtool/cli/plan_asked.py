@@ -28,10 +28,10 @@ def nodes_like(dump: Dump, option: str, text: str | None) -> frozenset[Node] | N
     """
     if text is None:
         return None
-    found = frozenset(dump.nodes(where=read_query(option, text)))
-    if not found:
+    nodes = frozenset(dump.nodes(where=read_query(option, text)))
+    if not nodes:
         raise Failure("no node is like this", option)
-    return found
+    return nodes
 
 
 def twins(dump: Dump, planned: Dump, nodes: frozenset[Node] | None) -> frozenset[Node] | None:
@@ -47,28 +47,28 @@ def pins_of(dump: Dump, given: list[str]) -> tuple[dict[Node, Strategy], dict[No
 
     The strategy begins behind the last ``=`` that is followed by ``(``.
     """
-    found: dict[Node, Strategy] = {}
+    pins: dict[Node, Strategy] = {}
     outs: dict[Node, Strategy] = {}
     for text in given:
-        at = max(text.rfind("=("), text.rfind("= ("))
-        if at < 0:
+        position = max(text.rfind("=("), text.rfind("= ("))
+        if position < 0:
             hint = "--pin 'op == \"MatMul\"=((8, 1), (1, 1))'"
             raise Failure(f"{text} holds no strategy", "--pin", hint=hint)
-        query, (own, arrow, out) = text[:at], text[at + 1 :].partition("->")
+        query, (own, arrow, out) = text[:position], text[position + 1 :].partition("->")
         strategy = _strategy(own)
         nodes = list(dump.nodes(where=read_query("--pin", query)))
         if not nodes:
             raise Failure(f"no node is like {query}", "--pin")
-        twice = next((node for node in nodes if found.get(node, strategy) != strategy), None)
+        twice = next((node for node in nodes if pins.get(node, strategy) != strategy), None)
         if twice is not None:
             raise Failure(
-                f"{twice.id} {twice.op} is pinned to {_text(found[twice])} and to "
+                f"{twice.id} {twice.op} is pinned to {_text(pins[twice])} and to "
                 f"{_text(strategy)}", "--pin", hint="one strategy an operator",
             )  # fmt: skip
-        found |= dict.fromkeys(nodes, strategy)
+        pins |= dict.fromkeys(nodes, strategy)
         if arrow:
             outs |= dict.fromkeys(nodes, _strategy(out))
-    return found, outs
+    return pins, outs
 
 
 def _text(strategy: Strategy) -> str:
@@ -93,7 +93,7 @@ def _strategy(text: str) -> Strategy:
 
 def ranks_of(text: str | None, option: str) -> tuple[int, ...]:
     """``3,5,8-15`` as ranks."""
-    found: set[int] = set()
+    ranks: set[int] = set()
     for part in (text or "").split(","):
         if not part.strip():
             continue
@@ -106,10 +106,10 @@ def ranks_of(text: str | None, option: str) -> tuple[int, ...]:
             raise Failure(f"{part.strip()} ends before it begins", option, hint=hint)
         if last - first > _MOST_RANKS:
             raise Failure(f"{part.strip()} are too many ranks", option)
-        found.update(range(first, last + 1))
-    if text is not None and not found:
+        ranks.update(range(first, last + 1))
+    if text is not None and not ranks:
         raise Failure("names no rank", option, hint=f"{option} 3,5,8-15")
-    return tuple(sorted(found))
+    return tuple(sorted(ranks))
 
 
 def horizon_of(text: str | None, usual: float) -> float:
@@ -117,12 +117,12 @@ def horizon_of(text: str | None, usual: float) -> float:
     if text is None:
         return usual
     try:
-        found = float(text)
+        steps = float(text)
     except ValueError:
-        found = math.nan
-    if not found >= 1:
+        steps = math.nan
+    if not steps >= 1:
         raise Failure(f"{text} is no number of steps", "--horizon", hint="--horizon 10000, or inf")
-    return found
+    return steps
 
 
 def json_file(path: str | None) -> Mapping[str, object] | None:
@@ -130,11 +130,11 @@ def json_file(path: str | None) -> Mapping[str, object] | None:
     if path is None:
         return None
     try:
-        found = read_json(path, MAX_DOCUMENT)
+        document = read_json(path, MAX_DOCUMENT)
     except OSError as error:
         raise Failure(f"can't be read: {error.strerror or error}", path) from None
     except ValueError as error:
         raise Failure(f"is no JSON: {error}", path) from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise Failure("is no strategy file: no JSON object", path)
-    return cast("Mapping[str, object]", found)
+    return cast("Mapping[str, object]", document)

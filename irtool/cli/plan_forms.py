@@ -78,31 +78,31 @@ def _strategy_file(made: Made, request: Request) -> str:
             from irtool.planning.stages.files import staged_operator_file
 
             return json.dumps(staged_operator_file(made.staged, saved), sort_keys=True) + "\n"
-        found = hand_over(made.plan, again_of(request), keys, saved)
+        file = hand_over(made.plan, again_of(request), keys, saved)
     except NotExpressible as error:
         hints = ["--names with a file that MindSpore saved", "--format shard"]
         if keys == "operators":
             hints.insert(1, "--keys parameters")
         raise Failure(str(error), "--format strategy", hint=", or ".join(hints)) from None
-    for text in found.notes:
+    for text in file.notes:
         note(text)
-    return found.text
+    return file.text
 
 
 def unsaid(
-    found: Plan, format: str, staged: StagedPlan | None, *, strategies: bool = True
+    plan: Plan, format: str, staged: StagedPlan | None, *, strategies: bool = True
 ) -> list[str]:
     """What a form says nothing of; ``--format shard`` says all of it.
 
     Args:
-        found: the plan.
+        plan: the plan.
         format: of the text.
         staged: the cut into stages, where there is one.
         strategies: whether the form holds the strategies.
     """
     if format == "shard":
         return []
-    decided = found.decisions
+    decided = plan.decisions
     parts = {
         "strategies": not strategies,
         "which weights optimizer parallel cuts": decided is not None and bool(decided.sharded),
@@ -115,7 +115,7 @@ def unsaid(
     return [f"--format {format} says nothing of {', '.join(missing)}: --format shard does"]
 
 
-def _as_read(found: Plan, read: Dump) -> Dump:
+def _as_read(plan: Plan, read: Dump) -> Dump:
     """The plan in the dump as it was read, with unknown sizes where it has them.
 
     Raises:
@@ -125,12 +125,12 @@ def _as_read(found: Plan, read: Dump) -> Dump:
     from irtool.sharding.check import check
 
     if not any(size < 0 for node in read.nodes() for size in _sizes(node)):
-        return found.dump
-    twins = dict(zip(found.dump.nodes(), read.nodes(), strict=True))
-    planned = {twins[item.node]: item.after for item in found.operators if item.after is not None}
-    outs = {twins[item.node]: item.out_after for item in found.operators if item.out_after}
+        return plan.dump
+    twins = dict(zip(plan.dump.nodes(), read.nodes(), strict=True))
+    planned = {twins[item.node]: item.after for item in plan.operators if item.after is not None}
+    outs = {twins[item.node]: item.out_after for item in plan.operators if item.out_after}
     dump = with_strategies(read, planned, outs)
-    report = check(dump, found.context)
+    report = check(dump, plan.context)
     if report.accepted is False:
         first = next(item for item in report.findings if item.severity == "error")
         message = f"with unknown sizes MindSpore would refuse this: {first.op}: {first.message}"
@@ -165,12 +165,12 @@ def _lines(made: Made, region: frozenset[Node] | None) -> list[str]:
 
 def _job(made: Made, request: Request) -> str:
     """The job, with the plan as the strategy file that its pods mount."""
-    options, found = request.options, made.plan
-    devices = made.staged.devices if made.staged is not None else found.context.devices
+    options, plan = request.options, made.plan
+    devices = made.staged.devices if made.staged is not None else plan.context.devices
     words = JobWords(options.name, options.image, options.command, options.servers)
     job = written_job(
-        words, found.dump, devices, found.context.target, lambda: _strategy_file(made, request)
+        words, plan.dump, devices, plan.context.target, lambda: _strategy_file(made, request)
     )
-    for text in unsaid(found, "msjob", made.staged, strategies=job.has_strategies):
+    for text in unsaid(plan, "msjob", made.staged, strategies=job.has_strategies):
         note(text)
     return job.text

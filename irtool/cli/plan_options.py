@@ -269,9 +269,9 @@ class PlanOptions:
 
     def given(self) -> dict[str, object]:
         """Values by flag, of all options that do not count everywhere."""
-        found = {flag: getattr(self, name) for name, flag in _FLAG_OF.items()}
-        found[_OUTS] = [text for text in self.pin or () if "->" in text.rpartition("=(")[2]]
-        return found
+        values = {flag: getattr(self, name) for name, flag in _FLAG_OF.items()}
+        values[_OUTS] = [text for text in self.pin or () if "->" in text.rpartition("=(")[2]]
+        return values
 
 
 def _flag(name: str) -> str:
@@ -363,7 +363,7 @@ def refuse_ignored(way: Way, format: str, asked: PlanOptions) -> None:
 
 def _not_this_way(option: str, place: Place, way: Way, given: Mapping[str, object]) -> Failure:
     """Why an option does not go with the way, and what it does go with."""
-    wanted = ", or ".join(FLAGS[each] for each in place.ways)
+    wanted = ", or ".join(FLAGS[other] for other in place.ways)
     if way == "recursive" or way == "propagation":
         if "plan" in place.ways or "devices" in place.ways or "stages" in place.ways:
             message = f"MindSpore's {way} search knows nothing like it"

@@ -94,19 +94,19 @@ def settled(asked: Request) -> tuple[Request, Candidates | None]:
     network = asked.network
     if asked.way != "candidates" or network is None:
         return asked, None
-    found = candidates_of(
+    candidates = candidates_of(
         network.scaled, asked.context, asked.machine, asked.context.devices, asked.memory
     )
     number = asked.options.candidate
-    at = found.best if number is None else number - 1
-    if at is None:
+    index = candidates.best if number is None else number - 1
+    if index is None:
         raise CannotPlan(
-            f"none of {len(found.ranked)} candidates fits into {found.limit:,} bytes a device: "
-            "more devices would do, or --candidate 1 to see one that does not"
+            f"none of {len(candidates.ranked)} candidates fits into {candidates.limit:,} bytes a "
+            "device: more devices would do, or --candidate 1 to see one that does not"
         )
-    if at >= len(found.ranked):
-        raise CannotPlan(f"there are {len(found.ranked)} candidates, none has number {number}")
-    chosen = found.ranked[at]
+    if index >= len(candidates.ranked):
+        raise CannotPlan(f"there are {len(candidates.ranked)} candidates, none has number {number}")
+    chosen = candidates.ranked[index]
     is_cut = chosen.stages > 1 or chosen.micro_batches > 1
     options = replace(
         asked.options,
@@ -121,8 +121,8 @@ def settled(asked: Request) -> tuple[Request, Candidates | None]:
         options=options,
         way="stages" if is_cut else "plan",
         context=replace(asked.context, devices=chosen.devices),
-        memory=found.limit if chosen.fits else None,
-    ), replace(found, chosen=at)
+        memory=candidates.limit if chosen.fits else None,
+    ), replace(candidates, chosen=index)
 
 
 def again_of(asked: Request) -> Again:

@@ -52,11 +52,11 @@ def scaled_network(
         message = f"this dump is of one of {context.stages} stages: its network is not whole"
         raise Failure(message, "--scale", hint="the begin dump of a run without stages")
     try:
-        found = scaled(dump, asked, given)
+        network = scaled(dump, asked, given)
     except CannotPlan as error:
         raise Failure(str(error), "--scale") from None
     devices = options.to or context.devices
-    return ScaledNetwork(found, replace(context, devices=devices, rank=0))
+    return ScaledNetwork(network, replace(context, devices=devices, rank=0))
 
 
 def sizes_given(option: str, texts: Sequence[str] | None) -> Mapping[str, int]:
@@ -67,7 +67,7 @@ def sizes_given(option: str, texts: Sequence[str] | None) -> Mapping[str, int]:
     """
     from irtool.planning.scaling.roles import NAMES
 
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for pair in (pair.strip() for text in texts or () for pair in text.split(",")):
         name, equals, number = (part.strip() for part in pair.partition("="))
         name = name.replace("-", "_")
@@ -75,6 +75,6 @@ def sizes_given(option: str, texts: Sequence[str] | None) -> Mapping[str, int]:
             raise Failure(f"{pair!r} is no size of a role", option, hint="hidden=8192,layers=80")
         if name not in NAMES:
             raise Failure(f"{name!r} is no role", option, hint=f"one of {', '.join(NAMES)}")
-        if found.setdefault(name, int(number)) != int(number):
+        if sizes.setdefault(name, int(number)) != int(number):
             raise Failure(f"{name} is given twice", option)
-    return found
+    return sizes

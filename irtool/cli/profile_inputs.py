@@ -52,8 +52,8 @@ def profile_at(path: str, given: str | None, rank: int | None) -> Profile | None
     except DumpError as error:
         raise Failure(error.message, folder, hint=error.hint) from None
     ranks = [rank] if rank is not None else list(run.ranks)
-    for each in ranks:
-        file = _profile_of(run.by_rank.get(each))
+    for number in ranks:
+        file = _profile_of(run.by_rank.get(number))
         if file is not None:
             return _read(file)
     if given is not None:
@@ -74,13 +74,13 @@ def _read(path: str) -> Profile:
     except LookupError:
         raise Failure("is no profile that names operators", path, hint=_HINT, code=CODE) from None
     try:
-        found = read(path, damage)
+        profile = read(path, damage)
     except ArtefactError as error:
         raise Failure(error.message, error.place, hint=error.hint, code=CODE) from None
     report_problems(damage.problems)
-    if not found.seconds:
+    if not profile.seconds:
         raise Failure("names no operator that ran", path, code=CODE)
-    return found
+    return profile
 
 
 def graph_that_ran(path: str, rank: int | None, graph: int | None) -> Dump | None:
@@ -105,7 +105,7 @@ def measured_memory(step: MeasuredStep, path: str, rank: int | None) -> Measured
     from irtool.cluster.memory import memory
     from irtool.report.measured import MeasuredMemory
 
-    found = memory(step.dump)
+    held = memory(step.dump)
     file = None
     if os.path.isdir(path):
         by_rank = load_run(path).by_rank
@@ -115,11 +115,11 @@ def measured_memory(step: MeasuredStep, path: str, rank: int | None) -> Measured
         samples = () if file is None else tuple(memory_samples(file, Damage(file)))
     except ArtefactError:
         samples = ()
-    return MeasuredMemory(found, samples)
+    return MeasuredMemory(held, samples)
 
 
 def _file_that_ran(picked: Compilation) -> PassFile | None:
-    built = [each for each in picked.kernel_graphs if each.base.startswith(_BUILT)]
+    built = [graph for graph in picked.kernel_graphs if graph.base.startswith(_BUILT)]
     return built[0] if len(built) == 1 else picked.file("validate")
 
 
@@ -131,8 +131,12 @@ def has_begin(path: str, rank: int | None, graph: int | None) -> bool:
         run = load_run(path)
     except DumpError:
         return True
-    found = [each for each in run.compilations if rank is None or each.rank == rank]
-    begins = any(each.file("step_parallel_begin") is not None for each in found)
-    if not begins and found:
+    compilations = [
+        compilation for compilation in run.compilations if rank is None or compilation.rank == rank
+    ]
+    begins = any(
+        compilation.file("step_parallel_begin") is not None for compilation in compilations
+    )
+    if not begins and compilations:
         note("there is no dump step_parallel_begin here: prices the kernel graph of one device")
-    return begins or not found
+    return begins or not compilations

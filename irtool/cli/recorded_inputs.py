@@ -24,7 +24,7 @@ def recorded_collectives(
     run: Run,
 ) -> tuple[Mapping[int, RecordedCollectives], tuple[Finding, ...]]:
     """The collectives that each rank recorded, and what of the records could not be read."""
-    found: dict[int, RecordedCollectives] = {}
+    by_rank: dict[int, RecordedCollectives] = {}
     problems: list[Finding] = []
     for rank, one in run.by_rank.items():
         path = one.artefact("collective order")
@@ -32,40 +32,40 @@ def recorded_collectives(
             continue
         damage = Damage(path)
         try:
-            found[rank] = RecordedCollectives(path, tuple(collective_rows(path, damage)))
+            by_rank[rank] = RecordedCollectives(path, tuple(collective_rows(path, damage)))
         except ArtefactError as error:
             problems.append(Finding("ART001", "error", error.message, path, error.line or 1))
         # A collective that can't be read would look like one that was never issued.
-        problems += [replace(each, severity="error") for each in damage.problems]
-    return found, tuple(problems)
+        problems += [replace(problem, severity="error") for problem in damage.problems]
+    return by_rank, tuple(problems)
 
 
 def nodes_of_launches(run: Run, graph: int | None) -> Mapping[int, Mapping[int, Node]]:
     """By rank the nodes of its dump, by their index among all launches of a dry run."""
-    found: dict[int, dict[int, Node]] = {}
+    by_rank: dict[int, dict[int, Node]] = {}
     for rank, one in run.by_rank.items():
         path = one.artefact("launch order")
         if path is None or not one.compilations:
             continue
         try:
             picked = run.compilation(graph, rank)
-            built = [each for each in picked.kernel_graphs if each.base.startswith(_BUILT)]
+            built = [file for file in picked.kernel_graphs if file.base.startswith(_BUILT)]
             names = nodes_by_name(picked.read(built[0] if built else picked.main))
-            found[rank] = {
+            by_rank[rank] = {
                 row.index: names[row.node][0]
                 for row in launch_rows(path, Damage(path))
                 if len(names.get(row.node, ())) == 1
             }
         except (ArtefactError, DumpError, LookupError):
             continue  # places are then those of the record
-    return found
+    return by_rank
 
 
 def recorded_orders(
     run: Run, cluster: Cluster, graph: int | None
 ) -> tuple[Mapping[int, RecordedOrder], tuple[Finding, ...]]:
     """The orders of all ranks of a cluster; none where one of them recorded none."""
-    found: dict[int, RecordedOrder] = {}
+    by_rank: dict[int, RecordedOrder] = {}
     problems: list[Finding] = []
     for rank in cluster.ranks:
         try:
@@ -74,6 +74,6 @@ def recorded_orders(
             return {}, ()
         if not isinstance(order, RecordedOrder):
             return {}, ()
-        found[rank] = order
+        by_rank[rank] = order
         problems += damage
-    return found, tuple(problems)
+    return by_rank, tuple(problems)

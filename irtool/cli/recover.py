@@ -139,7 +139,7 @@ def _recover(
     if (new or larger) and not read.begins:
         raise Failure("without a begin dump of the run there is nothing to compare with", path)
     try:
-        found = recover(
+        recovery = recover(
             read.begins,
             read.context,
             request,
@@ -155,15 +155,15 @@ def _recover(
         raise Failure(str(error), path) from None
     if format.is_plan:
         output = Output(output_file)
-        output.write(escape_lines(plan_text(found, read, files, format)))
+        output.write(escape_lines(plan_text(recovery, read, files, format)))
         output.close()
-        problems = [each for dump in read.begins.values() for each in dump.problems]
-        return fails(fail_on, those=(each.severity for each in problems))
-    handed = handed_over(found, read, path)
+        problems = [problem for dump in read.begins.values() for problem in dump.problems]
+        return fails(fail_on, those=(problem.severity for problem in problems))
+    handed = handed_over(recovery, read, path)
     prints = _fingerprints(read.begins)
-    cache = _cache_text(found, prints, _fingerprints(new or larger or {}))
+    cache = _cache_text(recovery, prints, _fingerprints(new or larger or {}))
     view = RecoveryView(
-        found,
+        recovery,
         path,
         assumptions,
         read.classes,
@@ -181,12 +181,12 @@ def _recover(
         report=lambda is_page: recovery_report(view, is_page),
         context=read.known,
     )
-    refused = found.replanned and found.new.accepted is False
-    unknown = bool(found.old.unknown or found.old.missing or found.moves is None)
-    unknown = unknown or (found.replanned and found.accepted is None)
+    refused = recovery.replanned and recovery.new.accepted is False
+    unknown = bool(recovery.old.unknown or recovery.old.missing or recovery.moves is None)
+    unknown = unknown or (recovery.replanned and recovery.accepted is None)
     return fails(
         fail_on,
-        "error" if found.lost or refused else None,
+        "error" if recovery.lost or refused else None,
         "warning" if read.known.contradictions else None,
         "info" if unknown and not allow_unknown else None,
     )
@@ -208,19 +208,19 @@ def _fingerprints(begins: StageDumps) -> dict[int, str]:
     return {stage: made.of(dumps(begin), 0) for stage, begin in sorted(begins.items())}
 
 
-def _cache_text(found: Recovery, old: Mapping[int, str], given: Mapping[int, str]) -> str:
+def _cache_text(recovery: Recovery, old: Mapping[int, str], given: Mapping[int, str]) -> str:
     """Whether MindSpore may load compiled graphs: it hashes Python files only."""
     same: list[int] = []
-    stages = range(found.context.stages)
-    if given and found.target == found.context.devices:
+    stages = range(recovery.context.stages)
+    if given and recovery.target == recovery.context.devices:
         same = [stage for stage in old if old[stage] == given.get(stage)]
-    elif not found.replanned and found.target == found.context.devices:
+    elif not recovery.replanned and recovery.target == recovery.context.devices:
         same = list(stages)
     stale = "stale, though MindSpore would load it (it hashes Python files only): remove it"
     if not same:
         return stale
     valid = "still valid: the graph is the same"
-    if found.request.lost:
+    if recovery.request.lost:
         valid += "; a new device that plays a lost rank has none"
     if len(same) == len(stages):
         return valid
@@ -253,8 +253,8 @@ def _assumptions(given: list[str] | tuple[str, ...], data: str | None) -> Assump
         if match is None:
             raise Failure(f"{data} is no size", "--data-bytes", hint="--data-bytes 20GiB")
         values["data_bytes"] = float(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " ")
-    whole = {
+    typed = {
         name: int(value) if name in ("checkpoint_steps", "data_bytes") else value
         for name, value in values.items()
     }
-    return replace(Assumptions(), **whole)  # pyright: ignore[reportArgumentType]  # names were checked
+    return replace(Assumptions(), **typed)  # pyright: ignore[reportArgumentType]  # names were checked

@@ -89,35 +89,35 @@ def refuse_other_forms(asked: FileOptions, form: RecoverForm) -> None:
             raise Failure(f"goes with --format {' or '.join(forms)}", f"--{name}")
 
 
-def plan_text(found: Recovery, read: Inputs, asked: FileOptions, form: RecoverForm) -> str:
+def plan_text(recovery: Recovery, read: Inputs, asked: FileOptions, form: RecoverForm) -> str:
     """The plan as a strategy file, or as a job that carries it.
 
     Raises:
         Failure: no such file can hold it.
     """
     if form is RecoverForm.strategy:
-        return _strategy(found, read, asked)
+        return _strategy(recovery, read, asked)
     words = JobWords(asked.name, asked.image, asked.command, asked.servers)
-    dumps = found.plan.network if found.plan is not None else read.begins
+    dumps = recovery.plan.network if recovery.plan is not None else read.begins
     if not dumps:
         raise Failure("without a begin dump there is no plan", "--format msjob")
     job = written_job(
         words,
         next(iter(dumps.values())),
-        found.target,
-        found.context.target,
-        lambda: _strategy(found, read, asked),
+        recovery.target,
+        recovery.context.target,
+        lambda: _strategy(recovery, read, asked),
     )
     return job.text
 
 
-def _strategy(found: Recovery, read: Inputs, asked: FileOptions) -> str:
+def _strategy(recovery: Recovery, read: Inputs, asked: FileOptions) -> str:
     from irtool.planning.files.strategy_files import NotExpressible
     from irtool.planning.recovery.files import recovery_file
 
     keys = asked.keys.value if asked.keys is not None else None
     try:
-        made = recovery_file(found, read.begins, keys, json_file(asked.names))
+        made = recovery_file(recovery, read.begins, keys, json_file(asked.names))
     except NotExpressible as error:
         hint = "--keys parameters" if keys == "operators" else "irtool plan --format shard"
         raise Failure(str(error), "--format strategy", hint=hint) from None
@@ -136,7 +136,7 @@ class HandedOver:
     notes: tuple[str, ...] = ()
 
 
-def handed_over(found: Recovery, read: Inputs, path: str) -> HandedOver:
+def handed_over(recovery: Recovery, read: Inputs, path: str) -> HandedOver:
     """The strategy file of a plan that changes something, and what becomes of checkpoints."""
     from irtool.artefacts.cuts import Refused
     from irtool.planning.checkpoints.recovered import checkpoint_conversion
@@ -144,20 +144,20 @@ def handed_over(found: Recovery, read: Inputs, path: str) -> HandedOver:
     from irtool.planning.files.strategy_files import NotExpressible
     from irtool.planning.recovery.files import recovery_file
 
-    if not found.ways:
+    if not recovery.ways:
         return HandedOver()
     try:
-        made = recovery_file(found, read.begins)
+        made = recovery_file(recovery, read.begins)
     except NotExpressible as error:
         return HandedOver(notes=(f"no strategy file can hold this plan: {error}",))
     try:
-        conversion = checkpoint_conversion(found, read.begins, made.file, _saved(path, found))
+        conversion = checkpoint_conversion(recovery, read.begins, made.file, _saved(path, recovery))
     except (Refused, UnknownLayout) as error:
         return HandedOver(made, notes=(f"what becomes of checkpoints is not known: {error}",))
     return HandedOver(made, conversion)
 
 
-def _saved(path: str, found: Recovery) -> StrategyFile | None:
+def _saved(path: str, recovery: Recovery) -> StrategyFile | None:
     """The strategy file that the run left, if it is of these devices."""
     from irtool.artefacts.errors import ArtefactError
     from irtool.cli.strategy_inputs import saved_in_run
@@ -169,7 +169,7 @@ def _saved(path: str, found: Recovery) -> StrategyFile | None:
     except (ArtefactError, Failure) as error:
         note(f"the strategy files of the run are not read: {error}")
         return None
-    of_run = found.context.devices, found.context.stages
+    of_run = recovery.context.devices, recovery.context.stages
     if saved is None or (saved.devices, saved.stages) == of_run:
         return saved
     note(f"{saved.path} is for {saved.devices} devices, not for the run's {of_run[0]}: not read")

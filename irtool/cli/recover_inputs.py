@@ -49,7 +49,7 @@ class Inputs:
     @property
     def classes(self) -> list[tuple[int, ...]]:
         """Ranks with equal graphs."""
-        return [] if self.cluster is None else [tuple(each) for each in self.cluster.classes]
+        return [] if self.cluster is None else [tuple(ranks) for ranks in self.cluster.classes]
 
     @property
     def statements(self) -> int:
@@ -78,15 +78,15 @@ def read_run(
         return later
     file = find_begin(path, arguments.rank, graph)
     begin = _read(file.path)
-    found = context_of(file, begin, arguments, configuration, machine, as_run=True)
-    context = parallel_of(found, file.path)
+    known = context_of(file, begin, arguments, configuration, machine, as_run=True)
+    context = parallel_of(known, file.path)
     begins = _stages(path, file, context, graph)
     cluster = _cluster(path, file.path, context, graph)
     if cluster is None:
         notes = ["no validate dump is there: groups are those that check predicts"]
     else:
         notes = _missing_ranks(cluster, context)
-    return Inputs(context, found, begins, cluster, notes)
+    return Inputs(context, known, begins, cluster, notes)
 
 
 def begins_of(path: str, context: ParallelContext, graph: int | None) -> Stages:
@@ -96,17 +96,17 @@ def begins_of(path: str, context: ParallelContext, graph: int | None) -> Stages:
 
 def _stages(path: str, file: InputFile, context: ParallelContext, graph: int | None) -> Stages:
     """The begin dumps by pipeline stage: each stage's first rank that left one."""
-    found = {context.stage: file.path}
+    by_stage = {context.stage: file.path}
     ranks = load_run(path).across_ranks(graph) if os.path.isdir(path) else {}
     if len(ranks) == 1 and folder_rank_of(file.path) is None:
         return {context.stage: _read(file.path)}  # no folder says the rank: the context does
     if ranks and context.stages > 1:
-        found.clear()
+        by_stage.clear()
         for rank, compilation in sorted(ranks.items()):
             begin = compilation.file(BEGIN)
             if begin is not None and rank < context.devices:
-                found.setdefault(rank // context.stage_size, begin.path)
-    return {stage: _read(each) for stage, each in found.items()}
+                by_stage.setdefault(rank // context.stage_size, begin.path)
+    return {stage: _read(source) for stage, source in by_stage.items()}
 
 
 def _read(path: str) -> Dump:
@@ -154,17 +154,17 @@ def _only_later(
         return None
     dumps = [
         RankDump(one.path, rank, (rank,), one.program.dump, path if os.path.isdir(path) else "")
-        for rank, one in ((each[0], cluster.ranks[each[0]]) for each in cluster.classes)
+        for rank, one in ((ranks[0], cluster.ranks[ranks[0]]) for ranks in cluster.classes)
     ]
     given = {key: value for key, value in arguments.given.items() if key != "global_rank"}
     said = ContextArguments(given, arguments.file)
-    found = layout_of(dumps, said, configuration, machine).context
-    context = replace(parallel_of(found, dumps[0].path), rank=0)
+    known = layout_of(dumps, said, configuration, machine).context
+    context = replace(parallel_of(known, dumps[0].path), rank=0)
     notes = [
         "there is no begin dump: which ranks hold the same is read off the collectives of the "
         "validate dumps, and layouts are not known"
     ]
-    return Inputs(context, found, {}, cluster, [*notes, *_missing_ranks(cluster, context)])
+    return Inputs(context, known, {}, cluster, [*notes, *_missing_ranks(cluster, context)])
 
 
 def _has_begin(path: str, graph: int | None) -> bool:
@@ -176,5 +176,5 @@ def _has_begin(path: str, graph: int | None) -> bool:
 
 
 def _devices(arguments: ContextArguments) -> int | None:
-    found = arguments.given.get("device_num")
-    return found if isinstance(found, int) else None
+    devices = arguments.given.get("device_num")
+    return devices if isinstance(devices, int) else None

@@ -138,8 +138,8 @@ def note(message: str) -> None:
 
 def report_problems(problems: Iterable[Finding]) -> None:
     """Print problems found while reading, at most :data:`MAX_REPORTED` of them."""
-    found = list(problems)
-    for problem in found[:MAX_REPORTED]:
+    listed = list(problems)
+    for problem in listed[:MAX_REPORTED]:
         place = f"{problem.file}:{problem.line}:{problem.column}"
         text = problem.statement.split("\n", 1)[0]
         report(
@@ -151,8 +151,8 @@ def report_problems(problems: Iterable[Finding]) -> None:
             problem.column,
             problem.hint,
         )
-    if len(found) > MAX_REPORTED:
-        rest = len(found) - MAX_REPORTED
+    if len(listed) > MAX_REPORTED:
+        rest = len(listed) - MAX_REPORTED
         note(f"… and {rest:,} more problems; --format json lists all")
 
 
@@ -160,9 +160,9 @@ def _excerpt(text: str, column: int) -> list[str]:
     """The offending line and a caret under the column; long lines are cut around it."""
     if not text.strip() or column > len(text) + 1:
         return []  # a very long line, of which the problem keeps only the beginning
-    at = min(max(column - 1, 0), len(text))
-    start = max(0, at - _LINE_WIDTH // 2) if len(text) > _LINE_WIDTH else 0
-    before, after = escape(text[start:at]), escape(text[at : start + _LINE_WIDTH])
+    position = min(max(column - 1, 0), len(text))
+    start = max(0, position - _LINE_WIDTH // 2) if len(text) > _LINE_WIDTH else 0
+    before, after = escape(text[start:position]), escape(text[position : start + _LINE_WIDTH])
     lead = "…" if start else ""
     end = "…" if start + _LINE_WIDTH < len(text) else ""
     return [f"  {lead}{before}{after}{end}", f"  {' ' * len(lead + before)}^"]

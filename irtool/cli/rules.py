@@ -139,7 +139,7 @@ def _chosen(names: Sequence[str]) -> list[Rule]:
     known = operators()
     if not names:
         return list(known.values())
-    found: list[Rule] = []
+    chosen: list[Rule] = []
     for name in names:
         rule = rule_of(name.removeprefix("PrimFunc_"))
         if rule is None:
@@ -150,5 +150,5 @@ def _chosen(names: Sequence[str]) -> list[Rule]:
                 else ("MindSpore has none either: it runs batch parallel, or whole on every device")
             )
             raise Failure(f"there is no rule for {name}", hint=hint, code="RUL004")
-        found.append(rule)
-    return found
+        chosen.append(rule)
+    return chosen

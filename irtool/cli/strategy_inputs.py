@@ -47,11 +47,11 @@ def strategies_at(path: str) -> StrategyFile:
         Failure: it is none, or of a later pipeline stage alone.
     """
     try:
-        found = read_strategies(path)
-        refuse_later_stage(found)
+        file = read_strategies(path)
+        refuse_later_stage(file)
     except ArtefactError as error:
         raise failure_of(error) from None
-    return found
+    return file
 
 
 def layouts_at(path: str) -> StrategyFile | None:
@@ -81,7 +81,7 @@ def _holds_strategies(folder: str) -> bool:
         names = os.listdir(folder)
     except OSError:
         return True  # reading says why it can't be looked into
-    return any(each.endswith(SUFFIXES) for each in names) and not any(map(is_dump, names))
+    return any(name.endswith(SUFFIXES) for name in names) and not any(map(is_dump, names))
 
 
 def _of_run(path: str) -> StrategyFile:
@@ -97,30 +97,30 @@ def saved_in_run(path: str) -> StrategyFile | None:
         Failure: the folder can't be read.
     """
     try:
-        files = [each for each in load_run(path).strategy_files if each.endswith(SUFFIXES)]
+        files = [name for name in load_run(path).strategy_files if name.endswith(SUFFIXES)]
     except DumpError as error:
         raise Failure(error.message, path, hint=error.hint) from None
     saved: list[StrategyFile] = []
-    for each in files:
+    for name in files:
         try:
-            found = read_strategies(each)
+            file = read_strategies(name)
         except ArtefactError:
-            note(f"{each} is no strategy file")
+            note(f"{name} is no strategy file")
             continue
-        if found.layouts:
-            saved.append(found)
-    whole = [each for each in saved if each.is_merged]
-    if whole:
-        note(f"reads {whole[0].path}")
-        return read_layouts(whole[0].path)
+        if file.layouts:
+            saved.append(file)
+    joined = [file for file in saved if file.is_merged]
+    if joined:
+        note(f"reads {joined[0].path}")
+        return read_layouts(joined[0].path)
     if not saved:
         return None
-    note(f"reads {', '.join(each.path for each in saved[:4])}")
+    note(f"reads {', '.join(file.path for file in saved[:4])}")
     return _checked(merged(path, saved))
 
 
 def _checked(file: StrategyFile) -> StrategyFile:
-    stages = {each.stage or 0 for each in file.layouts.values()}
+    stages = {layout.stage or 0 for layout in file.layouts.values()}
     missing = [stage for stage in range(file.stages) if stage not in stages]
     if missing:
         raise ArtefactError(file.path, f"no strategy file of pipeline stage {missing[0]} is here")
@@ -156,17 +156,17 @@ def _predicted(path: str) -> StrategyFile:
             message = f"no begin dump of pipeline stage {lacking[0]} is here"
             raise Failure(message, path, hint="give the run folder with dumps of all stages")
     reports: dict[int, CheckResult] = {}
-    for stage, each in sorted(dumps.items()):
-        reports[stage] = check(each, replace(context, rank=stage * context.stage_size))
+    for stage, begin in sorted(dumps.items()):
+        reports[stage] = check(begin, replace(context, rank=stage * context.stage_size))
         if reports[stage].accepted is False:
-            raise Failure("MindSpore would refuse these strategies: irtool check", each.path)
+            raise Failure("MindSpore would refuse these strategies: irtool check", begin.path)
     try:
-        found = predicted_file(path, reports, context.stages)
+        predicted = predicted_file(path, reports, context.stages)
     except UnknownLayout as error:
         raise Failure(str(error), dumps[error.stage].path) from None
-    if not found.layouts:
+    if not predicted.layouts:
         raise Failure("no parameter here has a layout", path)
-    return found
+    return predicted
 
 
 def network_at(path: str) -> Dump:

@@ -140,11 +140,11 @@ def _viz(
     drawn = load_drawn(path, context, configuration, graph, whole=whole, judge=check)
     report_problems(drawn.problems)
     overlays = overlays_of(drawn, overlay or ())
-    _check_colours(color_by, [each.topic for each in overlays])
-    for each in overlays:
-        for text in each.unplaced[:3]:
-            note(f"{each.title}: not in this dump: {text}")
-    marked = [node for each in overlays for node in each.marks]
+    _check_colours(color_by, [layer.topic for layer in overlays])
+    for layer in overlays:
+        for text in layer.unplaced[:3]:
+            note(f"{layer.title}: not in this dump: {text}")
+    marked = [node for layer in overlays for node in layer.marks]
     everywhere = material(
         drawn.whole, everything=everything, must_show=marked, report=drawn.report, title=drawn.title
     )

@@ -61,13 +61,13 @@ def chosen(everything: Material, choice: Choice) -> tuple[Material, Collection[L
         return around(everything, centres, choice.radius), centres
     if choice.path is not None:
         starts, ends = (_named(everything, name, "--path") for name in choice.path)
-        found = between(everything, starts, ends)
-        if not found.leaves:
+        part = between(everything, starts, ends)
+        if not part.leaves:
             raise Failure(
                 f"no value gets from {choice.path[0]} to {choice.path[1]}",
                 hint="the other way round? What only orders is no way, unless with --all",
             )
-        return found, [leaf for leaf in (*starts, *ends) if leaf in set(found.leaves)]
+        return part, [leaf for leaf in (*starts, *ends) if leaf in set(part.leaves)]
     if choice.where is not None:
         wanted = read_query("--where", choice.where)
         leaves = [leaf for leaf in everything.leaves if leaf.node is not None and wanted(leaf.node)]
@@ -81,9 +81,9 @@ def chosen(everything: Material, choice: Choice) -> tuple[Material, Collection[L
 
 
 def _named(everything: Material, name: str, option: str) -> list[Leaf]:
-    found = find_leaves(everything, name)
-    if found:
-        return found
+    leaves = find_leaves(everything, name)
+    if leaves:
+        return leaves
     names = {leaf.name for leaf in everything.leaves}
     close = get_close_matches(name, sorted(names), n=3)
     hint = f"did you mean {' or '.join(close)}?" if close else "ids are %12; --all draws loads, too"

@@ -46,18 +46,18 @@ def format_of(asked: str | None, file: str | None, terminal: bool) -> str:
     Raises:
         Failure: a terminal would get what only a file can hold.
     """
-    found = asked
-    if found is None and file is not None:
+    form = asked
+    if form is None and file is not None:
         ending = os.path.splitext(file)[1].lstrip(".").lower()
-        found = {"gv": "dot", "htm": "html", "json": "model-explorer"}.get(ending, ending)
-        if found not in WRITERS:
+        form = {"gv": "dot", "htm": "html", "json": "model-explorer"}.get(ending, ending)
+        if form not in WRITERS:
             known = ", ".join(WRITERS)
             raise Failure(f"which format has {file}?", hint=f"--format: {known}")
-    found = found or "svg"
-    if terminal and found != "dot":
-        ending = {"model-explorer": "json"}.get(found, found)
-        raise Failure(f"{found} is not for a terminal", hint=f"-o picture.{ending}, or > a file")
-    return found
+    form = form or "svg"
+    if terminal and form != "dot":
+        ending = {"model-explorer": "json"}.get(form, form)
+        raise Failure(f"{form} is not for a terminal", hint=f"-o picture.{ending}, or > a file")
+    return form
 
 
 def _picture(drawing: Drawing) -> Picture:

@@ -150,17 +150,17 @@ def overlays_of(drawn: Drawn, paths: Sequence[str]) -> list[Overlay]:
     Raises:
         Failure: a file cannot be read, or is no overlay.
     """
-    found: list[Overlay] = []
+    overlays: list[Overlay] = []
     if drawn.report is not None:
         findings = findings_overlay(drawn.report)
         if findings.marks:
-            found.append(findings)
+            overlays.append(findings)
     for path in paths:
-        for each in _overlays(path, drawn.dumps):
+        for overlay in _overlays(path, drawn.dumps):
             # What a file says goes before what was found on the way.
-            found = [other for other in found if other.topic != each.topic]
-            found.append(each)
-    return found
+            overlays = [other for other in overlays if other.topic != overlay.topic]
+            overlays.append(overlay)
+    return overlays
 
 
 def findings_overlay(report: CheckResult) -> Overlay:
@@ -182,9 +182,9 @@ def _overlays(path: str, dumps: Sequence[Dump]) -> list[Overlay]:
         message = f"no JSON: {error}"
         raise Failure(message, path, hint="--overlay takes what --format json writes") from None
     try:
-        found = read_overlays(data, dumps)
+        overlays = read_overlays(data, dumps)
     except OverlayError as error:
         raise Failure(str(error), path, hint=error.hint) from None
-    if not found:
+    if not overlays:
         note(f"{path}: says nothing of nodes of this dump")
-    return found
+    return overlays

@@ -45,8 +45,8 @@ def cannot_write(error: OSError, place: str) -> Failure:
 
 def descriptor_of(path: str) -> int | None:
     """The open file that a path such as ``/dev/stdout`` stands for."""
-    found = _DESCRIPTOR.fullmatch(path)
-    return int(found[1]) if found else _STANDARD.get(path)
+    match = _DESCRIPTOR.fullmatch(path)
+    return int(match[1]) if match else _STANDARD.get(path)
 
 
 def is_standard_output(path: str | None) -> bool:

@@ -60,10 +60,10 @@ def command(
         note(f"rank {chosen}; --rank picks another")
     one = read.cluster.ranks[chosen]
     priced = machine_for(machine, read.cluster)
-    found = fusion(one)
-    tensors = [tensor for bucket in found.buckets for tensor in bucket.tensors]
+    fused = fusion(one)
+    tensors = [tensor for bucket in fused.buckets for tensor in bucket.tensors]
     simulated, setting, notes = _simulated(one, tensors, size, index)
-    view = FuseView(read.path, chosen, found, plan(one, priced), simulated, setting, notes, limit)
+    view = FuseView(read.path, chosen, fused, plan(one, priced), simulated, setting, notes, limit)
     write_answer(
         Output(output_file),
         format,

@@ -107,19 +107,19 @@ def _as_recorded(asked: Asked) -> tuple[Read, HangReport, PlayedOrder | None]:
         raise Failure(error.message, path, hint=error.hint) from None
     issued, problems = recorded_collectives(run)
     if issued:
-        found, report = play_recorded(issued, nodes_of_launches(run, asked.graph))
-        paths = tuple(each.path for each in issued.values())
+        cluster, report = play_recorded(issued, nodes_of_launches(run, asked.graph))
+        paths = tuple(record.path for record in issued.values())
         note(f"plays the collectives that {len(issued)} ranks recorded, not those of dumps")
-        return Read(found, path, problems), report, PlayedOrder("recorded", paths)
+        return Read(cluster, path, problems), report, PlayedOrder("recorded", paths)
     read = _of_whole_dumps(whole(read_cluster(asked)))
     orders, more = recorded_orders(run, read.cluster, asked.graph)
     if not orders:
         return replace(read, problems=(*read.problems, *more)), play(read.cluster), None
-    found, notes = reordered(read.cluster, orders)
-    paths = tuple(each.path for each in orders.values())
-    order = PlayedOrder("dumps" if found is read.cluster else "recorded", paths, notes)
-    read = replace(read, cluster=found, problems=(*read.problems, *more))
-    return read, play(found), order
+    cluster, notes = reordered(read.cluster, orders)
+    paths = tuple(record.path for record in orders.values())
+    order = PlayedOrder("dumps" if cluster is read.cluster else "recorded", paths, notes)
+    read = replace(read, cluster=cluster, problems=(*read.problems, *more))
+    return read, play(cluster), order
 
 
 def _of_whole_dumps(read: Read) -> Read:

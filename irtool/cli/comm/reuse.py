@@ -127,10 +127,10 @@ def _busiest(read: Read) -> int:
 
 
 def _version(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"r?(\d+)\.(\d+)(?:\.\w+)*", text.strip())
-    if found is None:
+    match = re.fullmatch(r"r?(\d+)\.(\d+)(?:\.\w+)*", text.strip())
+    if match is None:
         raise Failure(f"{text!r} is no version", "--target-version", hint="such as 2.0 or 2.7.1")
-    version = int(found[1]), int(found[2])
+    version = int(match[1]), int(match[2])
     if version < FIRST_VERSION:
         first, last = (".".join(map(str, one)) for one in (FIRST_VERSION, LAST_VERSION))
         hint = f"{first} to {last} have it"
@@ -142,23 +142,23 @@ def _version(text: str) -> tuple[int, int]:
 
 def _later_dialect(dialect: str) -> str:
     """The dialect of a dump, where it is of a version without the feature."""
-    found = re.match(r"(\d+)\.(\d+)", dialect)
-    if found is None:
+    match = re.match(r"(\d+)\.(\d+)", dialect)
+    if match is None:
         return ""
-    return dialect if (int(found[1]), int(found[2])) > LAST_VERSION else ""
+    return dialect if (int(match[1]), int(match[2])) > LAST_VERSION else ""
 
 
 def _read_log(path: str):
     if os.path.isdir(path):
         raise Failure("this is a folder", path, hint="name the log of one rank")
     try:
-        found = read_log(text_lines(path))
+        log = read_log(text_lines(path))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise Failure(f"cannot read the log: {reason}", path) from None
     except ValueError as error:
         raise Failure(f"cannot read the log: {error}", path) from None
-    if found.is_empty:
+    if log.is_empty:
         hint = "the lines are INFO: GLOG_v=1"
         note(f"{path} says nothing of reuse ({hint})")
-    return found
+    return log

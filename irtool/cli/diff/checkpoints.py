@@ -99,13 +99,13 @@ def checkpoints_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[C
             sides.append(side_of(read_checkpoint(path), _layouts(strategy)))
         except NoCheckpoint as error:
             raise Failure(str(error), error.path) from None
-    found = compare_checkpoints(sides[0], sides[1], names_of(asked.map_file))
-    view = CheckpointView(found, asked.limit)
+    comparison = compare_checkpoints(sides[0], sides[1], names_of(asked.map_file))
+    view = CheckpointView(comparison, asked.limit)
     return Answered(
         view,
         lambda: checkpoints_answer(view),
         lambda _: checkpoints_report(view),
-        status=asked.status(not found.is_equal),
+        status=asked.status(not comparison.is_equal),
     )
 
 

@@ -76,12 +76,12 @@ def loss_of(path: str) -> LossRun:
         Failure: there is none.
     """
     if os.path.isdir(path):
-        found = run_loss(_run(path))
-        if found is None:
+        curve = run_loss(_run(path))
+        if curve is None:
             hint = "name the log or table itself"
             raise Failure("no file of this folder holds a loss curve", path, hint=hint)
-        note(f"reads {found.path}")
-        return found
+        note(f"reads {curve.path}")
+        return curve
     try:
         return read_loss(path)
     except NoLoss as error:
@@ -100,11 +100,11 @@ def run_loss(run: Run) -> LossRun | None:
     logs += [log.path for rank in run.by_rank.values() for log in rank.logs]
     for path in dict.fromkeys((*run.losses, *logs)):
         try:
-            found = read_loss(path)
+            curve = read_loss(path)
         except (NoLoss, DumpError):
             continue
-        if best is None or len(found.loss) > len(best.loss):
-            best = found
+        if best is None or len(curve.loss) > len(best.loss):
+            best = curve
     return best
 
 

@@ -28,7 +28,7 @@ def names_of(path: str | None) -> Mapping[str, str]:
         raise Failure(f"cannot read the map: {reason}", path) from None
     if text.lstrip().startswith("{"):
         return _json_names(text, path)
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -36,8 +36,8 @@ def names_of(path: str | None) -> Mapping[str, str]:
         if not mark or not left.strip() or not right.strip():
             hint = "one pair a line: name on the left = name on the right"
             raise Failure("not a pair of names", f"{path}:{number}:1", text=line, hint=hint)
-        found[left.strip()] = right.strip()
-    return found
+        names[left.strip()] = right.strip()
+    return names
 
 
 def maps_of(path: str | None) -> NameMaps:

@@ -52,8 +52,8 @@ class DiffOptions:
 
     def status(self, differs: bool, problems: Iterable[Finding] = ()) -> int:
         """The exit status: where something differs, or could not be read whole."""
-        found: Severity | None = "warning" if differs else None
-        return fails(self.fail_on, found, those=(each.severity for each in problems))
+        severity: Severity | None = "warning" if differs else None
+        return fails(self.fail_on, severity, those=(problem.severity for problem in problems))
 
     @property
     def answer_form(self) -> DrawnForm:

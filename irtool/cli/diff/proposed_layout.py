@@ -40,7 +40,7 @@ def write_layout(paths: Sequence[str], asked: DiffOptions) -> int:
         )
         if layout.tensor_parallel > 1 and not layout.parameters:
             note(f"{path}: its calls have no names of parameters (levels L0 and mix have)")
-    document = dict(zip(("left", "right"), (each.document() for each in layouts), strict=True))
+    document = dict(zip(("left", "right"), (layout.document() for layout in layouts), strict=True))
     asked.output.write(json.dumps(document, indent=2) + "\n")
     asked.output.close()
     return 0
