@@ -9,14 +9,13 @@ a step before the backend fuses any.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal, TypeAlias
 
 from irtool.ir.collectives import collective
-from irtool.ir.graph import AmbiguousReference, Node, Source
+from irtool.ir.graph import Node
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.ir.types import BITS
 from irtool.operators.judgement import Collective
@@ -27,15 +26,19 @@ from irtool.sharding.network.edges import Edge, Redistribution
 from irtool.sharding.network.equal_values import representatives
 from irtool.sharding.network.gradient_values import GradientValues, chains_of, use_of
 from irtool.sharding.network.gradients import Differentiated
-from irtool.sharding.network.graphs import Network, Use, is_operator
+from irtool.sharding.network.graphs import Network, Use
 from irtool.sharding.network.handed import is_reached
+from irtool.sharding.network.merged_gathers import (
+    as_far_as_the_first,
+    merged_gathers,
+    operand_of,
+)
 from irtool.sharding.network.needed import Needed, launched, needed
 from irtool.sharding.network.received import HANDED_OVER, SEND, SLICE
-from irtool.sharding.network.recomputation import Recomputed, in_recomputed_cell
+from irtool.sharding.network.recomputation import Recomputed
 from irtool.sharding.network.stages import serves_stage
 from irtool.sharding.network.states import Weight
 from irtool.sharding.network.weights import behind, operators_behind, sums_by_server
-from irtool.sharding.redistribution import RedistributionStep
 
 Phase: TypeAlias = Literal["forward", "backward", "optimizer", "other"]
 
@@ -68,9 +71,6 @@ SPARSE = "bprop_return_sparse"
 FORWARD_OF = "forward of "
 """What the reason begins with of a communication that an operator brings with it."""
 
-
-CUTS = "StridedSlice"
-"""Two of these behind one value are merged only after the gradients are made."""
 
 USER_CODE = "user code"
 """The reason of a collective that the network's own code calls."""
@@ -318,11 +318,6 @@ def _not_counted(
         names = ", ".join(sorted(again.unmeasured))
         message = f"what the gradient of {names} reads was not measured"
         found.append((f"{message}: what is recomputed for it alone is not counted", None))
-    twice = _perhaps_twice(redistributions)
-    if twice is not None:
-        message = f"whether {twice.id} {twice.op} and what stands before a Reshape share what they "
-        message += "exchange is not known in a recomputed cell"
-        found.append((f"{message}: it is counted once", twice))
     for message, node in found:
         analysis.note(message, node)
         yield message
@@ -353,22 +348,6 @@ def _not_shown(analysis: Analysis) -> Iterator[tuple[str, Node | None]]:
         first = next(hiding, None)
         if first is not None and (name != "Switch" or analysis.differentiates):
             yield f"{message} {counted}", first
-
-
-def _perhaps_twice(redistributions: Iterable[Redistribution]) -> Node | None:
-    """A consumer in a recomputed cell whose chain begins as one that replaces a Reshape does.
-
-    Of four such compilations (MindSpore 2.7) two had one exchange for both, and two had two.
-    """
-    kinds: dict[tuple[Hashable, tuple[RedistributionStep, ...]], set[bool]] = {}
-    for item in redistributions:
-        begin = _as_far_as_the_first(item.operators or ())
-        if begin and begin[-1].is_collective and in_recomputed_cell(item.edge.consumer):
-            known = kinds.setdefault((_value_of(item.edge), begin), set())
-            known.add(item.replaces)
-            if len(known) > 1:
-                return item.edge.consumer
-    return None
 
 
 def _of_network(counter: _Counter) -> Iterator[tuple[Node, StepCommunication]]:
@@ -478,40 +457,37 @@ def _of_redistributions(
 ) -> Iterator[tuple[Use, StepCommunication]]:
     """What stands between operators whose layouts differ.
 
-    A chain is made for each consumer. Equal operators behind one value are merged: before the
-    gradients are made as far as the first that communicates, where all begin alike, and afterwards
-    all of them. Source: validate dumps of MindSpore 2.7, in which the gradients of merged chains
-    are left.
+    A chain is made for each consumer. Some AllGathers behind one value are merged before the
+    gradients are made (:func:`merged_gathers`), and all equal operators afterwards. Source:
+    validate dumps of MindSpore 2.7, in which the gradients of what is merged afterwards are left.
     """
     merged_before: set[object] = set()
     merged_after: set[object] = set()
     merged_again: set[object] = set()
     own = [item for item in redistributions if counter.is_own(item.edge.consumer)]
-    merged = _merged_before_gradients(own)
+    merged = merged_gathers(counter.analysis, own)
     for item in own:
         edge = item.edge
         if not item.replaces and _is_in_parts(counter, edge):
             yield from _of_parts(counter, item)
             continue
-        before, after = _compared(item), _left_of(counter, item)
-        has_gradient = edge.producer in counter.gradients.nodes
+        value, has_gradient = _left_of(counter, item), edge.producer in counter.gradients.nodes
         dtype = edge_dtype(edge.consumer, edge.position, edge.item)
         steps = item.operators or ()
         use = Use(edge.consumer, edge.position, edge.item)
-        runs_again = use in counter.again.chains
+        runs_again, gathered = use in counter.again.chains, merged.get(use)
         constant = Use(edge.consumer, edge.position) in counter.gradients.constant_uses
-        begin = _as_far_as_the_first(steps)
-        first, merges = len(begin) - 1, (before, begin) in merged
+        first = len(as_far_as_the_first(steps)) - 1
         for index, step in enumerate(steps):
-            chain, left = (before, steps[: index + 1]), (after, steps[: index + 1])
-            forward, backward = left not in merged_after, has_gradient
-            if index <= first:
-                backward = has_gradient and not (merges and chain in merged_before)
-                merged_before.add(chain)
+            is_merged = gathered is not None and index <= first
+            left: Hashable = (gathered, index) if is_merged else (value, steps[: index + 1])
+            backward = has_gradient and not (is_merged and left in merged_before)
+            merged_before.add(left)
+            forward = left not in merged_after
             forward = forward and counter.needed.brings(Use(edge.consumer, edge.position))
             if forward:
                 merged_after.add(left)
-            if backward and step.is_collective and (index > first or not merges):
+            if backward and step.is_collective and not is_merged:
                 gradient = counter.values.at(use_of(edge))
                 backward = counter.is_first(edge.consumer, (steps[index:], gradient))
             again = runs_again and left not in merged_again
@@ -526,47 +502,15 @@ def _of_redistributions(
             yield from ((use, each) for each in pair if forward or each.phase == "backward")
 
 
-def _merged_before_gradients(
-    redistributions: Iterable[Redistribution],
-) -> set[tuple[Hashable, tuple[RedistributionStep, ...]]]:
-    """Values, and beginnings of chains behind them, that are merged before gradients are made.
-
-    They are where all chains behind the value that communicate begin alike. Where some begin
-    otherwise, or with a StridedSlice, or where the value is what a called graph is given or gives,
-    each keeps its own, and with it its gradient (MindSpore 2.7).
-    """
-    begins: dict[Hashable, Counter[tuple[Hashable, tuple[RedistributionStep, ...]]]] = {}
-    for item in redistributions:
-        begin = _as_far_as_the_first(item.operators or ())
-        value = operand_of(item.edge)
-        computed = isinstance(value, Node) and is_operator(value)
-        if begin and begin[-1].is_collective and computed:
-            chain = _compared(item), begin
-            begins.setdefault(_value_of(item.edge), Counter())[chain] += 1
-    return {
-        chain
-        for counts in begins.values()
-        if len(counts) == 1
-        for chain, count in counts.items()
-        if count > 1 and all(step.op != CUTS for step in chain[1])
-    }
-
-
-def _compared(item: Redistribution) -> tuple[Hashable, bool]:
+def _left_of(counter: _Counter, item: Redistribution) -> Hashable:
     """The value that a chain begins with, and whether it replaces a Reshape.
 
-    What replaces a Reshape has other attributes than what stands before another operator, so the
-    two are not taken for equal (MindSpore 2.7). In recomputed cells they sometimes are: there only
-    one is counted, and :func:`_not_counted` says that there may be two.
+    Of equal values it is the one that is left after the gradients are made. What replaces a Reshape
+    has other attributes than what stands before another operator: the two are not taken for equal.
     """
-    return _value_of(item.edge), item.replaces and not in_recomputed_cell(item.edge.consumer)
-
-
-def _left_of(counter: _Counter, item: Redistribution) -> Hashable:
-    """The same, of the value that is left of equal ones after the gradients are made."""
-    value, replaces = _compared(item)
+    value = _value_of(item.edge)
     left = counter.same.get(value) if isinstance(value, int) else None
-    return (value if left is None else id(left)), replaces
+    return (value if left is None else id(left)), item.replaces
 
 
 def _value_of(edge: Edge) -> Hashable:
@@ -574,12 +518,6 @@ def _value_of(edge: Edge) -> Hashable:
     if edge.consumer.is_return:
         return (id(edge.producer), edge.output) if edge.output else id(edge.producer)
     return id(operand_of(edge))
-
-
-def _as_far_as_the_first(steps: Sequence[RedistributionStep]) -> tuple[RedistributionStep, ...]:
-    """The steps of a chain up to the first that communicates, that included."""
-    end = next((index for index, step in enumerate(steps) if step.is_collective), len(steps) - 1)
-    return tuple(steps[: end + 1])
 
 
 def _of_weights(
@@ -658,15 +596,6 @@ def _waits(judged: Judged) -> bool:
     call = judged.call.call
     small = any(one.dtype == "BFloat16" for one in call.results)
     return small and operator_of(call.op).is_("averages")
-
-
-def operand_of(edge: Edge) -> Source:
-    """What stands behind the operand that an edge ends in: the same object for the same value."""
-    holder, position = (edge.consumer, edge.position)
-    if edge.tie is not None:
-        holder, position = edge.tie, edge.item
-    source = holder.inputs[position]
-    return source.likely if isinstance(source, AmbiguousReference) else source
 
 
 def edge_dtype(consumer: Node, position: int, item: int) -> str:
