@@ -9,20 +9,22 @@ from irtool.planning.checkpoints.conversion import Conversion
 _OLD, _NEW = "old_checkpoints", "new_checkpoints"
 
 
-def conversion_lines(found: Conversion, made_by: Mapping[str, str] | None = None) -> Iterator[str]:
+def conversion_lines(
+    conversion: Conversion, made_by: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """Python for ``mindspore.transform_checkpoints``, of MindSpore 2.2 to 2.10.
 
     A layout that was read off a dump has no file yet: the lines say where it has to stand.
 
     Args:
-        found: the conversion.
+        conversion: the conversion.
         made_by: what writes files that are not there yet, by path.
     """
     makers = made_by or {}
     yield "import mindspore"
     yield ""
     names: list[str] = []
-    for file, name in ((found.old, "old"), (found.new, "new")):
+    for file, name in ((conversion.old, "old"), (conversion.new, "new")):
         if file is None:
             names.append("None")
         elif file.path in makers:

@@ -36,14 +36,14 @@ class KnownParameter:
 
 def known_parameters(dump: Dump) -> dict[str, KnownParameter]:
     """What a network says of its parameters of known shape, by name."""
-    found: dict[str, KnownParameter] = {}
+    known: dict[str, KnownParameter] = {}
     for parameter in dump.parameters:
         kind = parameter.type
         shape = kind.dimensions if kind is not None else None
         if kind is not None and shape is not None and min(shape, default=1) >= 0:
             size = BITS[kind.dtype] / 8 if kind.dtype in BITS else None
-            found[parameter.name] = KnownParameter(tuple(shape), size)
-    return found
+            known[parameter.name] = KnownParameter(tuple(shape), size)
+    return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +74,13 @@ class RankSources:
 
     def moved_part(self, parameter: ParameterSources) -> Fraction:
         """Which part of a whole parameter comes from other ranks."""
-        others = (each.part for each in parameter.sources if each.rank != self.rank)
+        others = (source.part for source in parameter.sources if source.rank != self.rank)
         return sum(others, start=Fraction(0))
 
     @property
     def needed(self) -> tuple[int, ...]:
         """The old ranks whose slices are really needed, ascending."""
-        return tuple(sorted({each.rank for one in self.parameters for each in one.sources}))
+        return tuple(sorted({source.rank for one in self.parameters for source in one.sources}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,18 +130,18 @@ class Conversion(Shown):
         known = sized = True
         for one in self.ranks if ranks is None else ranks:
             alike: dict[int, Fraction] = {}
-            for each in one.parameters:
-                if id(each.sources) not in alike:
-                    alike[id(each.sources)] = one.moved_part(each)
-                part = alike[id(each.sources)]
-                parameter = self.parameters.get(each.name)
-                if each.unknown or (part and parameter is None):
+            for parameter in one.parameters:
+                if id(parameter.sources) not in alike:
+                    alike[id(parameter.sources)] = one.moved_part(parameter)
+                part = alike[id(parameter.sources)]
+                tensor = self.parameters.get(parameter.name)
+                if parameter.unknown or (part and tensor is None):
                     known = False
-                elif part and parameter is not None:
-                    count = int(part * prod(parameter.shape))
+                elif part and tensor is not None:
+                    count = int(part * prod(tensor.shape))
                     elements += count
-                    sized = sized and parameter.item_bytes is not None
-                    held += count * (parameter.item_bytes or 0)
+                    sized = sized and tensor.item_bytes is not None
+                    held += count * (tensor.item_bytes or 0)
         return Moved(elements if known else None, int(held) if known and sized else None)
 
 
@@ -231,7 +231,7 @@ def _of_rank(
             unknown[pair.name] = str(error)
     named = () if isinstance(demand, str) else demand
     chosen = chosen_sources(needs, rank, named)
-    parameters = [ParameterSources(name, each) for name, each in chosen]
+    parameters = [ParameterSources(name, sources) for name, sources in chosen]
     parameters += [ParameterSources(name, (), why) for name, why in unknown.items()]
     if isinstance(demand, str):
         return RankSources(rank, None, demand, tuple(parameters))
@@ -242,7 +242,7 @@ def _shapes(file: StrategyFile | None) -> dict[str, KnownParameter]:
     if file is None:
         return {}
     layouts = file.layouts.values()
-    return {each.name: KnownParameter(each.shape, None) for each in layouts if each.shape}
+    return {layout.name: KnownParameter(layout.shape, None) for layout in layouts if layout.shape}
 
 
 def _misplaced(file: StrategyFile | None) -> Iterator[str]:

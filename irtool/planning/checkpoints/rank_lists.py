@@ -73,7 +73,7 @@ class _Asked:
             except Refused:
                 # The same with its name, for the message.
                 needed.update(_needed(replace(source, key=name), target, local))
-        return sorted(stage * self.size + each for stage in self.stages for each in needed)
+        return sorted(stage * self.size + device for stage in self.stages for device in needed)
 
 
 def _asked(old: StrategyFile, new: StrategyFile | None, rank: int) -> _Asked:
@@ -87,19 +87,19 @@ def _asked(old: StrategyFile, new: StrategyFile | None, rank: int) -> _Asked:
     devices = 1 if new is None else new.stage_devices
     if targets is not None:
         stage = rank // devices
-        for name in [name for name, each in targets.items() if stage not in each.stages]:
+        for name in [name for name, placed in targets.items() if stage not in placed.stages]:
             del targets[name]
             sources.pop(name, None)
     if not sources:
         raise Refused("the source holds none of the parameters of this stage")
     size = next(iter(sources.values())).layout.devices
     pairs: dict[tuple[SavedLayout, SavedLayout | None], str] = {}
-    for name, each in sources.items():
+    for name, placed in sources.items():
         if targets is not None and name not in targets:
             continue
         target = None if targets is None else _plain(targets[name].layout)
-        pairs.setdefault((_plain(each.layout), target), name)
-    stages = dict.fromkeys(stage for each in sources.values() for stage in each.stages)
+        pairs.setdefault((_plain(placed.layout), target), name)
+    stages = dict.fromkeys(stage for placed in sources.values() for stage in placed.stages)
     return _Asked(
         tuple((source, target, name) for (source, target), name in pairs.items()),
         tuple(stages),
@@ -113,20 +113,20 @@ def _placed(file: StrategyFile, rank: int | None) -> dict[str, _Placed]:
 
     Source: ``_convert_to_list`` of ``mindspore/parallel/_parallel_serialization.py``.
     """
-    found: dict[str, _Placed] = {}
+    placed: dict[str, _Placed] = {}
     for layout in file.layouts.values():
         stage = layout.stage or 0
-        known = found.get(layout.name)
+        known = placed.get(layout.name)
         if known is None:
-            found[layout.name] = _Placed(layout, (stage,))
+            placed[layout.name] = _Placed(layout, (stage,))
             continue
         stages = (*known.stages, stage)
         if rank is None:
-            is_kept = all(stage <= each for each in stages)
+            is_kept = all(stage <= other for other in stages)
         else:
             is_kept = (rank // layout.devices == 0) == (stage == 0)
-        found[layout.name] = _Placed(layout if is_kept else known.layout, stages)
-    return found
+        placed[layout.name] = _Placed(layout if is_kept else known.layout, stages)
+    return placed
 
 
 def _plain(layout: SavedLayout) -> SavedLayout:
@@ -157,52 +157,54 @@ def _needed(source: SavedLayout, target: SavedLayout | None, local: int) -> froz
         gathered += [cut for left, cut in _pieces(their_cuts, strides) if (left, cut) not in kept]
     base = local - sum(cut.part_of(local) * cut.stride for cut in gathered)
     offsets = product(*(range(0, cut.stride * cut.size, cut.stride) for cut in gathered))
-    return frozenset((base + sum(each)) % source.devices for each in offsets)
+    return frozenset((base + sum(offset)) % source.devices for offset in offsets)
 
 
 def _strides(layout: SavedLayout) -> set[int]:
     """Strides of all axes of its device matrix, and of the parts that optimizer parallel cuts."""
     matrix = layout.device_matrix
-    found = {prod(matrix[axis + 1 :]) for axis in range(len(matrix))}
-    found |= {cut.stride for cuts in cuts_in_conversion(layout) for cut in cuts}
-    found |= {cut.stride * cut.size for cuts in cuts_in_conversion(layout) for cut in cuts}
-    return found
+    strides = {prod(matrix[axis + 1 :]) for axis in range(len(matrix))}
+    strides |= {cut.stride for cuts in cuts_in_conversion(layout) for cut in cuts}
+    strides |= {cut.stride * cut.size for cuts in cuts_in_conversion(layout) for cut in cuts}
+    return strides
 
 
 def _pieces(cuts: Sequence[Cut], strides: Iterable[int]) -> list[tuple[int, Cut]]:
     """The cuts of a dimension, cut at all strides: each with the number of parts before it."""
-    found: list[tuple[int, Cut]] = []
+    pieces: list[tuple[int, Cut]] = []
     left = 1
     for cut in cuts:
         end = cut.stride * cut.size
-        for stride in sorted((each for each in strides if cut.stride <= each < end), reverse=True):
+        for stride in sorted(
+            (candidate for candidate in strides if cut.stride <= candidate < end), reverse=True
+        ):
             if end % stride or stride % cut.stride:
                 raise Refused("strides that do not divide each other: nobody tried")
-            found.append((left, Cut(stride, end // stride)))
+            pieces.append((left, Cut(stride, end // stride)))
             left *= end // stride
             end = stride
-    return found
+    return pieces
 
 
 def all_mindspore_ranks(
     old: StrategyFile | None, new: StrategyFile | None, ranks: Sequence[int]
 ) -> Mapping[int, list[int] | str]:
     """The same for some ranks; where MindSpore raises an error its reason."""
-    found: dict[int, list[int] | str] = {}
+    sources: dict[int, list[int] | str] = {}
     asked: dict[object, _Asked] = {}
     for rank in ranks:
         try:
             if old is None:
-                found[rank] = [0]
+                sources[rank] = [0]
                 continue
             # What is asked differs between stages alone.
             key = _stage_key(new, rank)
             if key not in asked:
                 asked[key] = _asked(old, new, rank)
-            found[rank] = asked[key].ranks_of(rank)
+            sources[rank] = asked[key].ranks_of(rank)
         except Refused as error:
-            found[rank] = str(error)
-    return found
+            sources[rank] = str(error)
+    return sources
 
 
 def _stage_key(new: StrategyFile | None, rank: int) -> tuple[int, ...]:

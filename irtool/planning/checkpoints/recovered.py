@@ -14,12 +14,12 @@ OLD_FILE = "old_strategy.json"
 
 
 def checkpoint_conversion(
-    found: Recovery, begins: StageDumps, new: StrategyFile, saved: StrategyFile | None = None
+    recovery: Recovery, begins: StageDumps, new: StrategyFile, saved: StrategyFile | None = None
 ) -> Conversion:
     """How checkpoints of the run become those of the plan.
 
     Args:
-        found: the recovery.
+        recovery: the recovery.
         begins: the begin dumps of the run, by stage.
         new: the strategy file of the plan.
         saved: the one that the run left; None: what its dumps predict.
@@ -28,9 +28,11 @@ def checkpoint_conversion(
         UnknownLayout: how a parameter lies is not known.
         Refused: a layout makes no sense.
     """
-    predicted_file(NEW_FILE, found.new.reports, found.stages)  # says what is not known
-    old = saved or predicted_file(OLD_FILE, found.old.reports, found.context.stages)
-    plan = found.plan
+    predicted_file(NEW_FILE, recovery.new.reports, recovery.stages)  # says what is not known
+    old = saved or predicted_file(OLD_FILE, recovery.old.reports, recovery.context.stages)
+    plan = recovery.plan
     dumps = [*begins.values(), *(plan.network.values() if plan is not None else ())]
-    known = {name: each for dump in dumps for name, each in known_parameters(dump).items()}
+    known = {
+        name: parameter for dump in dumps for name, parameter in known_parameters(dump).items()
+    }
     return convert(old, new, known)

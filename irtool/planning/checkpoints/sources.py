@@ -53,13 +53,13 @@ class Slices:
 
     def index(self, rank: int) -> tuple[int, ...]:
         """Which part of each dimension a rank of the run holds."""
-        found: list[int] = []
+        index: list[int] = []
         for cuts in self.cuts:
             place = 0
             for cut in cuts:
                 place = place * cut.size + cut.part_of(rank - self.first)
-            found.append(place)
-        return tuple(found)
+            index.append(place)
+        return tuple(index)
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ class HeldSlices:
     @cached_property
     def holders(self) -> dict[tuple[int, tuple[int, ...]], list[int]]:
         """Ranks by the stage's place in ``stages`` and the slice that they hold."""
-        found: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+        holders: dict[tuple[int, tuple[int, ...]], list[int]] = {}
         for place, slices in enumerate(self.stages):
             for rank in range(slices.first, slices.first + slices.devices):
-                found.setdefault((place, slices.index(rank)), []).append(rank)
-        return found
+                holders.setdefault((place, slices.index(rank)), []).append(rank)
+        return holders
 
 
 def slices_of(file: StrategyFile | None) -> dict[str, HeldSlices] | None:
@@ -91,23 +91,23 @@ def slices_of(file: StrategyFile | None) -> dict[str, HeldSlices] | None:
     """
     if file is None:
         return None
-    found: dict[str, list[Slices]] = {}
+    held: dict[str, list[Slices]] = {}
     for layout in file.layouts.values():
         first = (layout.stage or 0) * file.stage_devices
         slices = Slices(cuts_of(layout), first, file.stage_devices)
-        found.setdefault(layout.name, []).append(slices)
+        held.setdefault(layout.name, []).append(slices)
     # Parameters that lie alike share what is found out about them.
     alike: dict[tuple[Slices, ...], HeldSlices] = {}
     return {
         name: alike.setdefault(tuple(stages), HeldSlices(tuple(stages)))
-        for name, stages in found.items()
+        for name, stages in held.items()
     }
 
 
 def by_hand(file: StrategyFile | None) -> set[str]:
     """Parameters that a manual split cuts unevenly: of these nothing is said."""
     layouts: Sequence[SavedLayout] = () if file is None else tuple(file.layouts.values())
-    return {each.name for each in layouts if each.is_split_by_hand}
+    return {layout.name for layout in layouts if layout.is_split_by_hand}
 
 
 def target_of(held: HeldSlices | None, rank: int, dimensions: int) -> Region | None:
@@ -144,7 +144,7 @@ def needs_of(held: HeldSlices, target: Region) -> list[Need]:
     Raises:
         Refused: the layouts have dimensions of different number.
     """
-    found: list[list[Need]] = []
+    needs: list[list[Need]] = []
     for place, slices in enumerate(held.stages):
         parts = slices.parts
         if len(parts) != len(target):
@@ -153,23 +153,23 @@ def needs_of(held: HeldSlices, target: Region) -> list[Need]:
             range(floor(begin * count), ceil(end * count))
             for (begin, end), count in zip(target, parts, strict=True)
         ]
-        found.append(
+        needs.append(
             [
                 Need(held.holders[place, index], _common(_region(index, parts), target))
                 for index in product(*ranges)
             ]
         )
-    return _merged(found)
+    return _merged(needs)
 
 
 def _merged(stages: Sequence[list[Need]]) -> list[Need]:
     """The needs of the stage with fewest; holders of the same in other stages will do, too."""
     best = min(stages, key=len)
-    others = [each for stage in stages if stage is not best for each in stage]
+    others = [need for stage in stages if stage is not best for need in stage]
     by_region: dict[Region, list[int]] = {}
-    for each in others:
-        by_region.setdefault(each.region, []).extend(each.holders)
-    return [Need([*each.holders, *by_region.get(each.region, ())], each.region) for each in best]
+    for need in others:
+        by_region.setdefault(need.region, []).extend(need.holders)
+    return [Need([*need.holders, *by_region.get(need.region, ())], need.region) for need in best]
 
 
 def _common(one: Region, other: Region) -> Region:
@@ -187,7 +187,7 @@ def chosen_sources(
         preferred: ranks that are better than others: those that MindSpore reads anyway.
     """
     likely = set(preferred)
-    wanted = {tuple(need.holders) for each in needs.values() for need in each}
+    wanted = {tuple(need.holders) for required in needs.values() for need in required}
     taken: list[int] = [rank] if any(rank in holders for holders in wanted) else []
     left = [set(holders) for holders in wanted if rank not in holders]
     while left:
@@ -196,16 +196,22 @@ def chosen_sources(
             for holder in holders:
                 counts[holder] = counts.get(holder, 0) + 1
         best = min(
-            counts, key=lambda each: (each not in likely, -counts[each], abs(each - rank), each)
+            counts,
+            key=lambda candidate: (
+                candidate not in likely,
+                -counts[candidate],
+                abs(candidate - rank),
+                candidate,
+            ),
         )
         taken.append(best)
         left = [holders for holders in left if best not in holders]
     # Parameters that lie alike need alike, and share what was found for the first of them.
     alike: dict[int, tuple[Source, ...]] = {}
-    for name, each in needs.items():
-        if id(each) not in alike:
-            alike[id(each)] = tuple(
+    for name, required in needs.items():
+        if id(required) not in alike:
+            alike[id(required)] = tuple(
                 Source(next(one for one in taken if one in need.holders), need.region)
-                for need in each
+                for need in required
             )
-        yield name, alike[id(each)]
+        yield name, alike[id(required)]

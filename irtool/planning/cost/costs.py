@@ -171,18 +171,18 @@ def both_ways(
     op: str, ranks: tuple[int, ...], size: int, machine: Machine, *, gradient: bool
 ) -> list[Communication]:
     """A forward collective, and what its gradient communicates if it has one."""
-    found = [communication(op, "forward", ranks, size, machine)]
+    collectives = [communication(op, "forward", ranks, size, machine)]
     back = GRADIENT_OF.get(op)
     if gradient and back is not None:
-        found.append(communication(back, "backward", ranks, size, machine))
-    return found
+        collectives.append(communication(back, "backward", ranks, size, machine))
+    return collectives
 
 
 def operator_communications(
     call: OperatorCall, judgement: Judgement, machine: Machine, *, gradient: bool
 ) -> list[Communication]:
     """The collectives that an operator brings with it under a strategy."""
-    found: list[Communication] = []
+    collectives: list[Communication] = []
     results = call.results
     for item in judgement.collectives:
         if item.shape is None or any(size < 0 for size in item.shape) or len(item.ranks) < 2:
@@ -194,21 +194,23 @@ def operator_communications(
         size = prod(item.shape) * item_bytes(dtype)
         if item.op == "AllGather":
             size *= len(item.ranks)
-        found += both_ways(item.op, item.ranks, size, machine, gradient=gradient) * judgement.parts
-    return found
+        collectives += (
+            both_ways(item.op, item.ranks, size, machine, gradient=gradient) * judgement.parts
+        )
+    return collectives
 
 
 def chain_communications(
     steps: Iterable[RedistributionStep], element: int, machine: Machine, *, gradient: bool
 ) -> list[Communication]:
     """The collectives of a redistribution; ``element``: bytes of one."""
-    found: list[Communication] = []
+    collectives: list[Communication] = []
     for step in steps:
         if not step.is_collective:
             continue
         size = max(prod(step.input_shape), prod(step.output_shape)) * element
-        found += both_ways(step.op, step.ranks, size, machine, gradient=gradient)
-    return found
+        collectives += both_ways(step.op, step.ranks, size, machine, gradient=gradient)
+    return collectives
 
 
 def copy_seconds(size: int, machine: Machine) -> float:
@@ -226,16 +228,16 @@ def copied_bytes(steps: Iterable[RedistributionStep], element: int) -> list[int]
     another order (its pass ``all_to_all_unify_mindir``: Transpose, or Split and Concat; the fewest
     of its versions and modes are counted). Along the leading dimension the order is right already.
     """
-    found: list[int] = []
+    written: list[int] = []
     for step in steps:
         if step.concat_axis is not None:
             ends = (step.input_shape, step.axis or 0), (step.output_shape, step.concat_axis)
             inside = sum(prod(shape[:axis]) > 1 for shape, axis in ends)
-            found += [prod(step.input_shape) * element] * inside
+            written += [prod(step.input_shape) * element] * inside
         elif not step.is_collective and step.op not in _NO_COPY:
             parts = step.count or 1 if step.op == "Split" else 1
-            found.append(prod(step.output_shape) * parts * element)
-    return found
+            written.append(prod(step.output_shape) * parts * element)
+    return written
 
 
 def compute_seconds(

@@ -42,27 +42,27 @@ def _rates(machine_key: _Same, op: str, count: int) -> Rates:
 
 def _grown(prices: Floats) -> Floats:
     """The least of a gather's price and of its parts', of which the first ones hold less yet."""
-    found = np.array(prices)
+    least = np.array(prices)
     count = len(prices) - 1
     for bits in range(2, count + 1):
         for low in range(count - bits + 1):
             for part in range(1, bits):
-                inner, outer = found[low, part], found[low + part, bits - part]
+                inner, outer = least[low, part], least[low + part, bits - part]
                 both = min(inner + outer / 2**part, outer + inner / 2 ** (bits - part))
-                found[low, bits] = min(found[low, bits], both)
-    return found
+                least[low, bits] = min(least[low, bits], both)
+    return least
 
 
 def _in_parts(prices: Floats) -> Floats:
     """The least of each run's price and of the sums of its parts' prices."""
-    found = np.array(prices)
+    least = np.array(prices)
     count = len(prices) - 1
     for bits in range(2, count + 1):
         for low in range(count - bits + 1):
             for part in range(1, bits):
-                both = found[low, part] + found[low + part, bits - part]
-                found[low, bits] = min(found[low, bits], both)
-    return found
+                both = least[low, part] + least[low + part, bits - part]
+                least[low, bits] = min(least[low, bits], both)
+    return least
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,11 @@ class _Same:
 
 def rates(machine: Machine, ops: Sequence[str], count: int) -> Rates:
     """Seconds of some collectives one after the other."""
-    found = [_rates(_Same(machine), op, count) for op in ops]
+    parts = [_rates(_Same(machine), op, count) for op in ops]
     return Rates(
-        sum((each.start for each in found), np.zeros(())),
-        sum((each.per_byte for each in found), np.zeros(())),
-        sum((each.least_start for each in found), np.zeros(())),
-        sum((each.least_per_byte for each in found), np.zeros(())),
-        sum((each.least_grown for each in found), np.zeros(())),
+        sum((part.start for part in parts), np.zeros(())),
+        sum((part.per_byte for part in parts), np.zeros(())),
+        sum((part.least_start for part in parts), np.zeros(())),
+        sum((part.least_per_byte for part in parts), np.zeros(())),
+        sum((part.least_grown for part in parts), np.zeros(())),
     )

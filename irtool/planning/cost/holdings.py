@@ -49,10 +49,10 @@ class Holding:
     @cached_property
     def replica_sets(self) -> tuple[tuple[int, ...], ...]:
         """Ranks that store the same box, each set sorted; single ranks are points of failure."""
-        found: dict[Box, list[int]] = {}
+        holders: dict[Box, list[int]] = {}
         for rank, box in sorted(self.boxes.items()):
-            found.setdefault(box, []).append(rank)
-        return tuple(tuple(ranks) for ranks in found.values())
+            holders.setdefault(box, []).append(rank)
+        return tuple(tuple(ranks) for ranks in holders.values())
 
     @property
     def whole_bytes(self) -> int:
@@ -125,7 +125,7 @@ def holdings(begin: Dump | StageDumps, context: ParallelContext) -> Holdings:
         stage: check(dump, replace(context, rank=stage * size))
         for stage, dump in sorted(stages_of(begin, context).items())
     }
-    found: dict[str, dict[int, Box]] = {}
+    held: dict[str, dict[int, Box]] = {}
     shapes: dict[str, ParameterReport] = {}
     unknown: dict[str, str] = {}
     for stage, report in reports.items():
@@ -141,7 +141,7 @@ def holdings(begin: Dump | StageDumps, context: ParallelContext) -> Holdings:
                 unknown[item.name] = item.why or "its slice is not known"
                 continue
             shapes[item.name] = item
-            found.setdefault(item.name, {}).update(boxes)
+            held.setdefault(item.name, {}).update(boxes)
     items = tuple(
         Holding(
             name,
@@ -150,7 +150,7 @@ def holdings(begin: Dump | StageDumps, context: ParallelContext) -> Holdings:
             _item_bytes(shapes[name]),
             boxes,
         )
-        for name, boxes in found.items()
+        for name, boxes in held.items()
     )
     return Holdings(context.devices, context.stages, items, unknown, reports)
 
@@ -189,9 +189,9 @@ def _boxes(
     if layout is None or len(layout.tensor_map) != len(item.shape):
         if tuple(item.slice) != tuple(item.shape):
             return None
-        whole = tuple((0, size) for size in item.shape)
-        return dict.fromkeys(ranks, whole)
-    found: dict[int, Box] = {}
+        full_box = tuple((0, size) for size in item.shape)
+        return dict.fromkeys(ranks, full_box)
+    boxes: dict[int, Box] = {}
     for position, rank in enumerate(ranks):
         piece = layout.piece(position)
         box = tuple(
@@ -202,8 +202,8 @@ def _boxes(
             return None
         if len(shared) > 1 and item.shape:
             box = _part(box, shared.index(rank), len(shared))
-        found[rank] = box
-    return found
+        boxes[rank] = box
+    return boxes
 
 
 def _gather_group(
@@ -218,12 +218,12 @@ def _gather_group(
         return (rank,)
     size = len(reference)
     same = replicas(layout, tuple(ranks), reference[0])
-    blocks = [same[at : at + size] for at in range(0, len(same), size)]
+    blocks = [same[start : start + size] for start in range(0, len(same), size)]
     if tuple(reference) not in blocks:
         return None
     own = replicas(layout, tuple(ranks), rank)
-    at = own.index(rank) // size * size
-    return own[at : at + size]
+    start = own.index(rank) // size * size
+    return own[start : start + size]
 
 
 def _part(box: Box, index: int, count: int) -> Box:
@@ -242,8 +242,8 @@ def volume(box: Box) -> int:
 
 def overlap(left: Box, right: Box) -> Box | None:
     """What two boxes share; None if nothing."""
-    found = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(left, right, strict=True))
-    return found if all(start < end for start, end in found) else None
+    common = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(left, right, strict=True))
+    return common if all(start < end for start, end in common) else None
 
 
 def without(box: Box, hole: Box) -> Iterator[Box]:
@@ -265,7 +265,7 @@ def uncovered(box: Box, holders: Sequence[Box]) -> int:
     """Elements of a box that none of some others has."""
     left = [box]
     for holder in dict.fromkeys(holders):
-        left = [piece for each in left for piece in without(each, holder)]
+        left = [piece for part in left for piece in without(part, holder)]
         if not left:
             return 0
     return sum(map(volume, left))

@@ -110,12 +110,12 @@ def keeping(
 
 def kept_results(keeping: Keeping) -> dict[Node, tuple[int, ...]]:
     """The results that stay, by who made them; what only renames hands on another's."""
-    found: dict[Node, set[int]] = {}
+    kept: dict[Node, set[int]] = {}
     for read in keeping.reads_of(keeping.again):
         made = maker_of(read, keeping)
         if made is not None and made[0] not in keeping.again:
-            found.setdefault(made[0], set()).add(made[1])
-    return {node: tuple(sorted(indexes)) for node, indexes in found.items()}
+            kept.setdefault(made[0], set()).add(made[1])
+    return {node: tuple(sorted(indexes)) for node, indexes in kept.items()}
 
 
 def carriers(keeping: Keeping) -> dict[Node, tuple[Carried, ...]]:
@@ -133,12 +133,12 @@ def carriers(keeping: Keeping) -> dict[Node, tuple[Carried, ...]]:
         own = (made[0], "output", made[1])
         user = own if read.operand is None else (read.operand[0], "input", read.operand[1])
         users.setdefault(made, {})[user] = None
-    found: dict[Node, list[Carried]] = {}
-    for made, each in users.items():
+    carried: dict[Node, list[Carried]] = {}
+    for made, readers in users.items():
         is_batch = primitive(made[0]) in FIXED
-        for node, side, index in each:
-            found.setdefault(node, []).append(Carried(side, index, 1 / len(each), is_batch))
-    return {node: tuple(items) for node, items in found.items()}
+        for node, side, index in readers:
+            carried.setdefault(node, []).append(Carried(side, index, 1 / len(readers), is_batch))
+    return {node: tuple(items) for node, items in carried.items()}
 
 
 def maker_of(read: Read, keeping: Keeping) -> Result | None:
@@ -273,17 +273,17 @@ def _gradients(node: Node) -> tuple[Gradient, ...] | None:
     In training, BatchNorm's read mean and variance of the batch, which are results, where the
     table (measured outside of training) has the moving ones, operands of the same places.
     """
-    found = operator_of(primitive(node)).gradients
-    if found is None or primitive(node) != "BatchNorm" or not _trains_norm(node):
-        return found
+    gradients = operator_of(primitive(node)).gradients
+    if gradients is None or primitive(node) != "BatchNorm" or not _trains_norm(node):
+        return gradients
     batch = (3, 4)
     return tuple(
         Gradient(
             one.of,
-            tuple(at for at in one.operands if at not in batch),
+            tuple(operand for operand in one.operands if operand not in batch),
             tuple(dict.fromkeys((*one.results, *batch))),
         )
-        for one in found
+        for one in gradients
     )
 
 

@@ -64,11 +64,11 @@ def bits_of(layouts: Sequence[TensorLayout], shape: Shape) -> tuple[Bits, Bools]
     cuts = np.zeros(len(layouts), dtype=np.int64)
     known = np.ones(len(layouts), dtype=np.bool_)
     for row, layout in enumerate(layouts):
-        found = places_of(layout, shape, count)
-        if found is None:
+        bit_places = places_of(layout, shape, count)
+        if bit_places is None:
             known[row] = False
             continue
-        place[row] = found
+        place[row] = bit_places
         stride = size
         for axis in layout.device_matrix:
             stride //= axis
@@ -82,23 +82,23 @@ def bits_from(
     """The same of layouts that are given in places of their ``own`` shape, without ones."""
     table = np.full(len(own) * LEVELS + 1, -2, dtype=np.int64)
     table[-1] = -1
-    at = 0
+    position = 0
     for dimension, size in enumerate(own):
         rest, level = size, dimension * LEVELS
-        whole = True
+        is_power_of_two = True
         while rest > 1:
-            part = shape[at]
+            part = shape[position]
             outer = part & -part
             room = (dimension + 1) * LEVELS - level  # devices are too few to need more
-            for halving in range(min(outer.bit_length() - 1, room) if whole else 0):
-                table[level] = at * LEVELS + halving
+            for halving in range(min(outer.bit_length() - 1, room) if is_power_of_two else 0):
+                table[level] = position * LEVELS + halving
                 level += 1
-            whole &= outer == part  # behind an odd factor no bit has a place
+            is_power_of_two &= outer == part  # behind an odd factor no bit has a place
             rest //= part
-            at += 1
+            position += 1
     moved = table[place]
-    found = known & (moved != -2).all(axis=1)
-    return _bits(np.where(moved == -2, -1, moved), np.array(cuts), shape), found
+    fits = known & (moved != -2).all(axis=1)
+    return _bits(np.where(moved == -2, -1, moved), np.array(cuts), shape), fits
 
 
 def _bits(place: Ints, cuts: Ints, shape: Shape) -> Bits:
@@ -113,14 +113,14 @@ def _bits(place: Ints, cuts: Ints, shape: Shape) -> Bits:
 
 def _leads(place: Ints, order: Ints, shape: Shape) -> Floats:
     """Elements before a place on one device: those of earlier dimensions and halvings."""
-    before = np.array([prod(shape[:at]) for at in range(len(shape) + 1)], dtype=np.float64)
+    before = np.array([prod(shape[:end]) for end in range(len(shape) + 1)], dtype=np.float64)
     sorted_places = np.take_along_axis(place, order, axis=1)
     dimension, halving = sorted_places // LEVELS, sorted_places % LEVELS
-    whole = before[np.maximum(dimension, 0)] * 2.0**halving
+    elements = before[np.maximum(dimension, 0)] * 2.0**halving
     # Every bit at an earlier place halves what lies before.
     used: Ints = np.count_nonzero(sorted_places >= 0, axis=1)
     earlier: Ints = used[:, None] - 1 - np.arange(place.shape[1], dtype=np.int64)[None, :]
-    return whole / 2.0 ** np.maximum(earlier, 0)
+    return elements / 2.0 ** np.maximum(earlier, 0)
 
 
 def common_shape(first: Shape, second: Shape) -> Shape | None:
@@ -128,23 +128,23 @@ def common_shape(first: Shape, second: Shape) -> Shape | None:
     if any(size <= 0 for size in (*first, *second)) or prod(first) != prod(second):
         return None
     a, b = [n for n in first if n > 1], [n for n in second if n > 1]
-    found: list[int] = []
+    common: list[int] = []
     while a and b:
         part = min(a[0], b[0])
         if max(a[0], b[0]) % part:
             return None
-        found.append(part)
+        common.append(part)
         for side in (a, b):
             side[0] //= part
             if side[0] == 1:
                 side.pop(0)
-    return tuple(found)
+    return tuple(common)
 
 
 def places_of(layout: TensorLayout, shape: Shape, count: int) -> list[int] | None:
     """Per bit its place in ``shape``; None where a split lies across a border of it."""
-    found = [-1] * count
-    at = 0
+    places = [-1] * count
+    position = 0
     for size, entry in zip(layout.tensor_shape, layout.tensor_map, strict=True):
         bits: list[int] = []
         for axis in axes_of(layout.device_matrix, entry):
@@ -153,19 +153,19 @@ def places_of(layout: TensorLayout, shape: Shape, count: int) -> list[int] | Non
             bits += range(high - 1, stride.bit_length() - 2, -1)
         rest = size
         while rest > 1:
-            part = shape[at]
+            part = shape[position]
             outer = part & -part  # the part's power of two
             room = outer.bit_length() - 1
             if len(bits) > room and (rest == part or outer != part):
                 return None
             for level, bit in enumerate(bits[:room]):
-                found[bit] = at * LEVELS + level
+                places[bit] = position * LEVELS + level
             bits = bits[room:]
             rest //= part
-            at += 1
+            position += 1
         if bits:
             return None
-    return found
+    return places
 
 
 def layout_from(place: Sequence[int], cuts: int, shape: Shape) -> TensorLayout:
@@ -182,9 +182,9 @@ def layout_from(place: Sequence[int], cuts: int, shape: Shape) -> TensorLayout:
             axes.append([bit])
     entries: dict[int, list[tuple[int, int]]] = {}
     for number, bits in enumerate(axes):
-        at = place[bits[0]]
-        if at >= 0:
-            entries.setdefault(at // LEVELS, []).append((at, len(axes) - 1 - number))
+        first = place[bits[0]]
+        if first >= 0:
+            entries.setdefault(first // LEVELS, []).append((first, len(axes) - 1 - number))
     tensor_map: list[MapEntry] = []
     dimension = 0
     for size in shape:

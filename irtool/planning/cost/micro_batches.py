@@ -26,29 +26,29 @@ def held_at_once(analysis: Analysis, instances: Mapping[str, int]) -> dict[Node,
     context = analysis.context
     stages_behind = context.stages - context.rank // context.stage_size
     together = min(count, stages_behind) if context.stages > 1 else min(count, 1)
-    found: dict[Node, float] = {}
+    held: dict[Node, float] = {}
     for node in analysis.judged:
         runs = instances.get(node.graph.name, 1) if node.graph is not None else 1
         if labels.get(node) is not None:
-            found[node] = together / count
+            held[node] = together / count
         elif count and runs % count == 0:
-            found[node] = runs // count * together
+            held[node] = runs // count * together
         elif runs > 1:
-            found[node] = runs
-    return found
+            held[node] = runs
+    return held
 
 
 def _micro_batches(analysis: Analysis) -> dict[Node, int | None]:
     """The micro-batch that a node computes for; None of one that takes several, or none."""
     network = analysis.network
-    found: dict[Node, int | None] = {}
+    labels: dict[Node, int | None] = {}
     for port in analysis.order:
         if not isinstance(port, Node):
             continue
         own = None if is_interleaved(port) else micro_batch_of(port)
         if own is None:
-            sources = {found.get(item) for item in network.inputs[port] if isinstance(item, Node)}
+            sources = {labels.get(item) for item in network.inputs[port] if isinstance(item, Node)}
             sources.discard(None)
             own = sources.pop() if len(sources) == 1 else None
-        found[port] = own
-    return found
+        labels[port] = own
+    return labels

@@ -185,12 +185,12 @@ class Structure:
             ref.node is not None and (ref.node, ref.index) in read for ref in parameter.users
         )
 
-    def cuts_batch(self, slice: Shape, whole: Operand) -> bool:
+    def cuts_batch(self, slice: Shape, operand: Operand) -> bool:
         """Whether a device cuts its part out of a batch that every device gets whole."""
         context = self.context
         whole_batch = context.full_batch or context.dataset is not None
         arrives_cut = isinstance(context.dataset, tuple) or not whole_batch
-        return not arrives_cut and tuple(slice) != tuple(whole.shape or ())
+        return not arrives_cut and tuple(slice) != tuple(operand.shape or ())
 
     @cached_property
     def _fusions(self) -> dict[str | None, Fusion]:
@@ -230,8 +230,8 @@ def structure_of(
     analysis.findings.clear()
     judge_reshapes(analysis)
     own = {node: judged for node, judged in calls.items() if node not in analysis.foreign}
-    found = weights(analysis)
-    trained = [item.parameter for item in found if item.mirror_ranks is not None]
+    all_weights = weights(analysis)
+    trained = [item.parameter for item in all_weights if item.mirror_ranks is not None]
     gradients = differentiated(analysis, trained)
     marked, runs = gradients.nodes, instances(analysis.network)
     again = {*recomputed(analysis, gradients, ()).nodes, *beside}
@@ -241,11 +241,11 @@ def structure_of(
         context.for_operators(dynamic=analysis.dynamic),
         own,
         tuple(_with_runs(_links(analysis, symbols, marked), runs)),
-        tuple(_parameters(analysis, symbols, found)),
+        tuple(_parameters(analysis, symbols, all_weights)),
         marked,
         analysis.differentiates,
         frozenset(node for node in own if id(node) in gradients.constant),
-        keeping=keeping(analysis, marked, _trained_operands(analysis, found), again),
+        keeping=keeping(analysis, marked, _trained_operands(analysis, all_weights), again),
         beside=frozenset(beside),
         instances=runs,
         at_once=held_at_once(analysis, runs),
@@ -387,7 +387,9 @@ def _wanted(analysis: Analysis, edge: Edge) -> TensorLayout | None:
 # -- parameters ----------------------------------------------------------------------------------
 
 
-def _parameters(analysis: Analysis, symbols: _Symbols, found: list[Weight]) -> Iterator[Parameter]:
+def _parameters(
+    analysis: Analysis, symbols: _Symbols, all_weights: list[Weight]
+) -> Iterator[Parameter]:
     """Weights that operators use, with their states."""
     users: dict[int, list[Ref]] = {}
     for node, judged in analysis.judged.items():
@@ -395,22 +397,22 @@ def _parameters(analysis: Analysis, symbols: _Symbols, found: list[Weight]) -> I
             ref = symbols.layout(judged.judgement.input_layouts[index])
             if ref is not None:
                 users.setdefault(id(parameter), []).append(ref)
-    by_name = {weight.name: weight for weight in found}
+    by_name = {weight.name: weight for weight in all_weights}
     states: dict[str, float] = {}
     sums: dict[str, float] = {}
-    for weight in found:
+    for weight in all_weights:
         original = original_of(weight, by_name)
         if original is None or original.user is None:
             continue
-        whole, own = prod(original.shape), prod(weight.shape)
-        if whole <= 0 or own < 0:
+        total, own = prod(original.shape), prod(weight.shape)
+        if total <= 0 or own < 0:
             continue
-        share = _element(weight) * own / whole
+        share = _element(weight) * own / total
         if weight.role == "accumulated gradient":
             sums[original.name] = sums.get(original.name, 0.0) + share
         elif weight.role == "state" and weight.user is None:
             states[original.name] = states.get(original.name, 0.0) + share
-    for weight in found:
+    for weight in all_weights:
         owner = symbols.layout(weight.layout)
         if weight.user is None or not weight.is_read or weight.role == "accumulated gradient":
             continue
@@ -426,11 +428,13 @@ def _parameters(analysis: Analysis, symbols: _Symbols, found: list[Weight]) -> I
         )
 
 
-def _trained_operands(analysis: Analysis, found: list[Weight]) -> dict[Node, list[int]]:
+def _trained_operands(analysis: Analysis, all_weights: list[Weight]) -> dict[Node, list[int]]:
     """By node the tensor operands that are weights with a gradient."""
-    trained = {id(item.parameter) for item in found if item.mirror_ranks is not None}
+    trained = {id(item.parameter) for item in all_weights if item.mirror_ranks is not None}
     return {
-        node: [at for at, item in _operands(analysis, node, judged.call) if id(item) in trained]
+        node: [
+            index for index, item in _operands(analysis, node, judged.call) if id(item) in trained
+        ]
         for node, judged in analysis.judged.items()
     }
 

@@ -42,8 +42,8 @@ class WeightCost:
     @property
     def seconds(self) -> float:
         """All of it, one after the other."""
-        whole = self.update + seconds_of(self.mirrors) + seconds_of(self.shared)
-        return whole / self.micro_batches
+        total = self.update + seconds_of(self.mirrors) + seconds_of(self.shared)
+        return total / self.micro_batches
 
     @property
     def stored_bytes(self) -> int:
@@ -77,11 +77,13 @@ def weight_cost(
     if gather is None and layout is not None:
         operators = structure.operators
         mirror = replicas(layout, operators.devices, operators.own_rank)
-        at = parameter.mirror
-        if at is not None and judgement is not None and at.node is not None:
-            same = owner is not None and at.node is owner.node and at.index < len(judgement.mirrors)
-            mirror = judgement.mirrors[at.index] if same else mirror
-    found = priced_weight(
+        ref = parameter.mirror
+        if ref is not None and judgement is not None and ref.node is not None:
+            same = (
+                owner is not None and ref.node is owner.node and ref.index < len(judgement.mirrors)
+            )
+            mirror = judgement.mirrors[ref.index] if same else mirror
+    cost = priced_weight(
         prod(base) * parameter.element,
         prod(held.slice or ()) * parameter.element,
         int(prod(held.slice or ()) * parameter.states),
@@ -93,7 +95,7 @@ def weight_cost(
     )
     summed = (held.slice if structure.context.accumulation_shard else base) or ()
     return replace(
-        found,
+        cost,
         micro_batches=structure.micro_batches,
         accumulated=int(prod(summed) * parameter.accumulated),
     )

@@ -236,9 +236,9 @@ def by_lines(plan: Plan, again: Again) -> tuple[Plan, tuple[str, ...]]:
     context = replace(plan.context, mode="semi_auto_parallel")
     rows: dict[object, object] = {}
     agree = all(
-        rows.setdefault(held_by(item.node) or item.node, found) == found
+        rows.setdefault(held_by(item.node) or item.node, strategies) == strategies
         for item in plan.operators
-        if (found := (item.after, item.out_after))[0] is not None
+        if (strategies := (item.after, item.out_after))[0] is not None
     )
     if agree and _is_kept(plan, _with_calls(plan, again.dump, context)):
         return plan, ()
@@ -354,10 +354,10 @@ def _completed(plan: Plan, text: str, dump: Dump, context: ParallelContext) -> P
         NotExpressible: MindSpore would refuse it, or what it makes of it is not known.
     """
     bare = _unplanned(plan, dump)
-    found = check_saved(bare, context, _file(text))
-    if unknown := found.of("unknown", "names nothing"):
+    saved = check_saved(bare, context, _file(text))
+    if unknown := saved.of("unknown", "names nothing"):
         raise NotExpressible(f"read back, {unknown[0].key} of the file names no certain operator")
-    report = found.report
+    report = saved.report
     if report.accepted is False:
         first = next(item for item in report.findings if item.severity == "error")
         raise NotExpressible(f"MindSpore would refuse the file: {first.message}")

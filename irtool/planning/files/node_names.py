@@ -103,31 +103,31 @@ class Naming:
         def is_apart(one: set[Node], other: set[Node]) -> bool:
             return is_before(one, other) or is_before(other, one)
 
-        at = 0
-        while at < len(sets):
-            joined = [number for number in range(at + 1, len(sets))
-                      if not is_apart(sets[at], sets[number])]  # fmt: skip
+        position = 0
+        while position < len(sets):
+            joined = [number for number in range(position + 1, len(sets))
+                      if not is_apart(sets[position], sets[number])]  # fmt: skip
             for number in reversed(joined):
-                sets[at] |= sets.pop(number)
-            at = 0 if joined else at + 1
+                sets[position] |= sets.pop(number)
+            position = 0 if joined else position + 1
         sets.sort(key=lambda one: max(len(earlier[node] - one) for node in one))
         return [tuple(sorted(one, key=lambda node: self._lines[node])) for one in sets]
 
     def _earlier(self, nodes: Sequence[Node]) -> dict[Node, set[Node]]:
         """By operator those that have a lower number, as far as that is known."""
         repeated = self._is_repeated(nodes)
-        found: dict[Node, set[Node]] = {node: set() for node in nodes}
-        for at, first in enumerate(nodes):
-            for second in nodes[at + 1 :]:
+        lower: dict[Node, set[Node]] = {node: set() for node in nodes}
+        for position, first in enumerate(nodes):
+            for second in nodes[position + 1 :]:
                 sign = self._order(first, second, repeated)
                 if sign:
                     early, late = (first, second) if sign < 0 else (second, first)
-                    found[late].add(early)
+                    lower[late].add(early)
         for middle in nodes:  # what is before an earlier one is before
             for node in nodes:
-                if middle in found[node]:
-                    found[node] |= found[middle]
-        return found
+                if middle in lower[node]:
+                    lower[node] |= lower[middle]
+        return lower
 
     def _order(self, first: Node, second: Node, repeated: bool) -> int:
         """-1: the first one has the lower number, 1: the second one, 0: nobody knows."""
@@ -155,7 +155,7 @@ class Naming:
     def _order_of_instances(self, first: Node, second: Node) -> int:
         """The same for two runs of one piece of code: by the numbers of what ran with them."""
         ours, theirs = self._around(first), self._around(second)
-        signs = {ours[at] < theirs[at] for at in ours.keys() & theirs.keys()}
+        signs = {ours[location] < theirs[location] for location in ours.keys() & theirs.keys()}
         if len(signs) != 1:
             return 0
         return -1 if signs.pop() else 1
@@ -179,11 +179,11 @@ class Naming:
         for forward in (False, True):
             seen: set[Node] = set()
             todo = [node]
-            found: dict[Node, int] = {}
+            numbers: dict[Node, int] = {}
             while todo:
-                each = todo.pop()
-                sources = self.network.inputs[each]
-                near = [use.node for use in self.network.users_of(each)] if forward else sources
+                current = todo.pop()
+                sources = self.network.inputs[current]
+                near = [use.node for use in self.network.users_of(current)] if forward else sources
                 for item in near:
                     if not isinstance(item, Node) or item.scope != node.scope or item in seen:
                         continue
@@ -192,31 +192,31 @@ class Naming:
                     if match is None:
                         todo.append(item)
                     elif item.op not in _LEAVES:
-                        found[item] = int(match[1])
-            if len(found) != 1:
+                        numbers[item] = int(match[1])
+            if len(numbers) != 1:
                 return None
-            ends += [(item.op, number) for item, number in found.items()]
+            ends += [(item.op, number) for item, number in numbers.items()]
         (before, low), (behind, high) = ends
         return (before, behind), (low, high)
 
     def _around(self, node: Node) -> dict[Location, int]:
         """Numbers of what stands in the same run of the same code, by its place there."""
-        found: dict[Location, int] = {}
+        numbers: dict[Location, int] = {}
         seen: set[Node] = {node}
         todo = [node]
         while todo and len(seen) < _MOST_AROUND:
-            each = todo.pop(0)
-            own = self._body(each).own
-            match = _NUMBERED.fullmatch(each.name or "")
+            current = todo.pop(0)
+            own = self._body(current).own
+            match = _NUMBERED.fullmatch(current.name or "")
             if match is not None and own is not None:
-                found.setdefault(own, int(match[1]))
-            inputs = [item for item in self.network.inputs[each] if isinstance(item, Node)]
-            near = [item for item in inputs if self._together(item, each)]
-            users = [use.node for use in self.network.users_of(each)]
-            near += [item for item in users if self._together(each, item)]
+                numbers.setdefault(own, int(match[1]))
+            inputs = [item for item in self.network.inputs[current] if isinstance(item, Node)]
+            near = [item for item in inputs if self._together(item, current)]
+            users = [use.node for use in self.network.users_of(current)]
+            near += [item for item in users if self._together(current, item)]
             todo += [item for item in near if item not in seen]
             seen.update(near)
-        return found
+        return numbers
 
     def _is_repeated(self, nodes: Sequence[Node]) -> bool:
         """Whether a piece of code made several of them: a loop, or a helper called repeatedly."""
@@ -241,44 +241,44 @@ class Naming:
 
     @cached_property
     def _lines(self) -> dict[Node, int]:
-        return {node: at for at, node in enumerate(self.network.dump.nodes())}
+        return {node: position for position, node in enumerate(self.network.dump.nodes())}
 
     @cached_property
     def _places(self) -> dict[Node, tuple[Place, Place]]:
         """By node the first and the last place that its number may have."""
-        found: dict[Node, tuple[Place, Place]] = {}
+        places: dict[Node, tuple[Place, Place]] = {}
         for node in self._lines:
             match = _NUMBERED.fullmatch(node.name or "")
             if match is not None:
                 own = (float(match[1]), 0)
-                found[node] = (own, own)
+                places[node] = (own, own)
                 continue
             low, high = _FIRST, _LAST
             for source in self.network.inputs[node]:
-                if not isinstance(source, Node) or source not in found:
+                if not isinstance(source, Node) or source not in places:
                     continue
-                (number, steps), last = found[source]
+                (number, steps), last = places[source]
                 if number == -inf or not self._in_one_graph(source, node) or (number, steps) < low:
                     continue
                 low = (number, steps + 1)
                 # Its only user is visited right behind it.
                 alone = last == (number, steps) and len(self.network.users_of(source)) == 1
                 high = low if alone else _LAST
-            found[node] = (low, high)
+            places[node] = (low, high)
         for node in reversed(self._lines):
-            low, high = found[node]
+            low, high = places[node]
             if low == high:
                 continue
             for use in self.network.users_of(node):
-                if use.node in found and self._in_one_graph(node, use.node):
-                    high = min(high, found[use.node][1])
-            found[node] = (low, max(low, high))
+                if use.node in places and self._in_one_graph(node, use.node):
+                    high = min(high, places[use.node][1])
+            places[node] = (low, max(low, high))
             user = self._comes_right_before(node)
-            if user is not None and found[user][0] == found[user][1]:
-                number, steps = found[user][0]
+            if user is not None and places[user][0] == places[user][1]:
+                number, steps = places[user][0]
                 if low <= (number, steps - 1):
-                    found[node] = ((number, steps - 1), (number, steps - 1))
-        return found
+                    places[node] = ((number, steps - 1), (number, steps - 1))
+        return places
 
     def _comes_right_before(self, node: Node) -> Node | None:
         """The user that is numbered right behind a node: its only one, which has no other input.
@@ -331,32 +331,32 @@ class Naming:
     @cached_property
     def _computing(self) -> dict[tuple[Location, ...], set[int]]:
         """Lines of each function body that hold a computation or a call, outside of conditions."""
-        found: dict[tuple[Location, ...], set[int]] = {}
+        computing: dict[tuple[Location, ...], set[int]] = {}
         for node in self._lines:
             lines = node.comments.locations
-            for at, line in enumerate(lines):
+            for depth, line in enumerate(lines):
                 text = line.source or ""
                 if _BRANCH.match(text):
                     break
                 if not (_LOOP.match(text) or _DEFINITION.match(text)):
                     span = range(line.line, (line.end_line or line.line) + 1)
-                    found.setdefault(tuple(lines[:at]), set()).update(span)
-        return found
+                    computing.setdefault(tuple(lines[:depth]), set()).update(span)
+        return computing
 
     def _body(self, node: Node) -> _Body:
-        found = self._bodies.get(node)
-        if found is None:
+        body = self._bodies.get(node)
+        if body is None:
             lines = node.comments.locations
             own = lines[-1] if lines else None
             start = max(
-                (at for at, line in enumerate(lines) if _DEFINITION.match(line.source or "")),
+                (depth for depth, line in enumerate(lines) if _DEFINITION.match(line.source or "")),
                 default=-1,
             )
             in_loop = any(_LOOP.match(line.source or "") for line in lines[start + 1 :])
             calls = tuple(line for line in lines[:-1] if not _BRANCH.match(line.source or ""))
             branches = len(lines[:-1]) - len(calls)
-            found = self._bodies[node] = _Body(calls, own, in_loop, branches)
-        return found
+            body = self._bodies[node] = _Body(calls, own, in_loop, branches)
+        return body
 
     @cached_property
     def _bodies(self) -> dict[Node, _Body]:

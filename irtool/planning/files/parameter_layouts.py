@@ -35,7 +35,7 @@ def predicted_layouts(report: CheckResult, stage: int | None = None) -> Predicte
         stage: the stage that keys name, as after merging; None: keys are names alone.
     """
     by_name = {item.name: item for item in report.parameters}
-    found: dict[str, SavedLayout] = {}
+    known: dict[str, SavedLayout] = {}
     unknown: dict[str, str] = {}
     for item in report.parameters:
         if item.role not in _SAVED:
@@ -46,8 +46,8 @@ def predicted_layouts(report: CheckResult, stage: int | None = None) -> Predicte
             unknown[item.name] = owner.why or item.why or "its layout is not known"
         elif layout is not None and len(layout.tensor_map) == len(item.shape):
             key = item.name if stage is None else f"{stage}-{item.name}"
-            found[key] = _saved(key, item.name, stage, layout, owner, report)
-    return PredictedLayouts(found, unknown)
+            known[key] = _saved(key, item.name, stage, layout, owner, report)
+    return PredictedLayouts(known, unknown)
 
 
 class UnknownLayout(ValueError):
@@ -74,10 +74,10 @@ def predicted_file(path: str, reports: Mapping[int, CheckResult], stages: int) -
     """
     layouts: dict[str, SavedLayout] = {}
     for stage, report in sorted(reports.items()):
-        found = predicted_layouts(report, stage if stages > 1 else None)
-        for name, reason in found.unknown.items():
+        predicted = predicted_layouts(report, stage if stages > 1 else None)
+        for name, reason in predicted.unknown.items():
             raise UnknownLayout(stage, name, reason)
-        layouts |= found.layouts
+        layouts |= predicted.layouts
     return StrategyFile(path, "predicted", "parameters", {}, {}, frozenset(), layouts)
 
 

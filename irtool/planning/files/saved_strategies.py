@@ -82,7 +82,7 @@ class SavedCheck:
 
     def of(self, *effects: Effect) -> tuple[Entry, ...]:
         """The entries of some effects."""
-        return tuple(each for each in self.entries if each.effect in effects)
+        return tuple(entry for entry in self.entries if entry.effect in effects)
 
 
 def check_saved(dump: Dump, context: ParallelContext, file: StrategyFile) -> SavedCheck:
@@ -101,25 +101,25 @@ def check_saved(dump: Dump, context: ParallelContext, file: StrategyFile) -> Sav
         else list(_by_parameters(plain, file))
     )
     instead = {
-        node: Wanted(each.strategy, _out_of(file, each.key))
-        for each in entries
-        if each.effect == "used"
-        for node in each.nodes
+        node: Wanted(entry.strategy, _out_of(file, entry.key))
+        for entry in entries
+        if entry.effect == "used"
+        for node in entry.nodes
     }
     report = check(dump, context, instead) if instead else plain
-    named = {node for each in entries for node in each.nodes}
+    named = {node for entry in entries for node in entry.nodes}
     missing: tuple[Node, ...] = ()
     if by_operators:
         # Operators of which nobody can tell the number have an entry all the same.
-        unsure = {each.key.rpartition("-op")[0] for each in entries if each.effect == "unknown"}
+        unsure = {entry.key.rpartition("-op")[0] for entry in entries if entry.effect == "unknown"}
         missing = tuple(
             item.node
             for item in plain.operators
             if item.node not in named and _prefix(item.node) not in unsure
         )
     layouts = tuple(_layout_changes(file, report))
-    found = SavedCheck(file, report, tuple(entries), missing, layouts)
-    return replace(found, report=_with_findings(found, context, dump.path))
+    saved = SavedCheck(file, report, tuple(entries), missing, layouts)
+    return replace(saved, report=_with_findings(saved, context, dump.path))
 
 
 def _out_of(file: StrategyFile, key: str) -> Strategy | None:
@@ -131,8 +131,12 @@ def _out_of(file: StrategyFile, key: str) -> Strategy | None:
 
 
 def _by_parameters(plain: CheckResult, file: StrategyFile) -> list[Entry]:
-    trained = {each.name for each in plain.parameters if each.mirror_ranks or each.scatter_ranks}
-    weights = {each.name for each in plain.parameters if each.role == "weight"}
+    trained = {
+        parameter.name
+        for parameter in plain.parameters
+        if parameter.mirror_ranks or parameter.scatter_ranks
+    }
+    weights = {parameter.name for parameter in plain.parameters if parameter.role == "weight"}
     by_key: dict[str, list[OperatorReport]] = {}
     for item in plain.operators:
         weight = first_weight(item.node, trained | weights)
@@ -192,7 +196,7 @@ def _by_operators(dump: Dump, plain: CheckResult, file: StrategyFile) -> list[En
     groups: dict[str, dict[Node, OperatorReport]] = {}
     for item in plain.operators:
         groups.setdefault(_prefix(item.node), {})[item.node] = item
-    found: list[Entry] = []
+    checked: list[Entry] = []
     for prefix, keys in _prefixes(file).items():
         items = groups.get(prefix, {})
         entries = [file.strategies[key] for key in keys]
@@ -200,19 +204,19 @@ def _by_operators(dump: Dump, plain: CheckResult, file: StrategyFile) -> list[En
         for place, saved in enumerate(entries):
             number = int(saved.key.rpartition("-op")[2])
             if isinstance(order, str):
-                found.append(Entry(saved.key, saved.strategy, (), "unknown", why=order))
+                checked.append(Entry(saved.key, saved.strategy, (), "unknown", why=order))
             elif prefix.endswith(f"/{DATASET}") and not items:
-                found.append(Entry(saved.key, saved.strategy, (), "same"))
+                checked.append(Entry(saved.key, saved.strategy, (), "same"))
             elif number >= len(order) or place >= len(order):
-                found.append(Entry(saved.key, saved.strategy, (), "names nothing"))
+                checked.append(Entry(saved.key, saved.strategy, (), "names nothing"))
             else:
                 node = order[number]
                 own = items[node].strategy
                 # A Reshape must have an entry, but takes over the layouts of its neighbours.
                 has_rows = primitive(node) != "Reshape" and saved.key not in file.with_layouts
                 effect: Effect = "used" if has_rows and own != saved.strategy else "same"
-                found.append(Entry(saved.key, saved.strategy, (node,), effect, own))
-    return found
+                checked.append(Entry(saved.key, saved.strategy, (node,), effect, own))
+    return checked
 
 
 def _prefix(node: Node) -> str:
@@ -221,43 +225,43 @@ def _prefix(node: Node) -> str:
 
 def _prefixes(file: StrategyFile) -> Mapping[str, list[str]]:
     """Keys by scope and primitive, in the order of their numbers."""
-    found: dict[str, list[str]] = {}
+    by_prefix: dict[str, list[str]] = {}
     for key in file.strategies:
         prefix, _, number = key.rpartition("-op")
         if number.isdecimal():
-            found.setdefault(prefix, []).append(key)
+            by_prefix.setdefault(prefix, []).append(key)
         else:
-            found.setdefault(key, []).append(key)
-    for keys in found.values():
+            by_prefix.setdefault(key, []).append(key)
+    for keys in by_prefix.values():
         keys.sort(key=lambda key: (len(key), key))
-    return found
+    return by_prefix
 
 
 def _order(
     naming: Naming, items: Mapping[Node, OperatorReport], entries: Sequence[SavedStrategy]
 ) -> tuple[Node, ...] | str:
     """The operators by their numbers, or why these can't be told."""
-    if len(items) <= 1 or len({each.strategy for each in entries}) == 1:
+    if len(items) <= 1 or len({entry.strategy for entry in entries}) == 1:
         return tuple(items)
     ranks = {
         node: tuple(len(shape) for shape in item.judgement.input_slices)
         for node, item in items.items()
     }
-    known = [tuple(map(len, each.strategy)) for each in entries]
+    known = [tuple(map(len, entry.strategy)) for entry in entries]
     try:
         ranked = naming.ranked(tuple(items), ranks, known)
     except ValueError:
         ranked = naming.ranked(tuple(items))
-    found: list[Node] = []
+    ordered: list[Node] = []
     for number, nodes in enumerate(ranked):
         own = [entry for entry, other in zip(entries, ranked, strict=False) if other == nodes]
-        if len({each.strategy for each in own}) > 1:
+        if len({entry.strategy for entry in own}) > 1:
             return (
                 f"which of the operators in lines {nodes[0].line} and {nodes[-1].line} MindSpore "
                 "counts first cannot be told from this dump"
             )
-        found.append(nodes[ranked[:number].count(nodes)])
-    return tuple(found)
+        ordered.append(nodes[ranked[:number].count(nodes)])
+    return tuple(ordered)
 
 
 # -- layouts -------------------------------------------------------------------------------------
@@ -271,9 +275,9 @@ def _layout_changes(file: StrategyFile, report: CheckResult) -> list[LayoutChang
     stage = context.stage if file.is_merged else None
     predicted = predicted_layouts(report, stage)
     saved = {
-        key: each
-        for key, each in file.layouts.items()
-        if each.stage in (None, context.stage) and each.name not in predicted.unknown
+        key: layout
+        for key, layout in file.layouts.items()
+        if layout.stage in (None, context.stage) and layout.name not in predicted.unknown
     }
     return layout_changes(saved, predicted.layouts)
 
@@ -335,12 +339,12 @@ def file_changes(before: StrategyFile, after: StrategyFile) -> FileChanges:
     strategies: list[StrategyChange] = []
     for key in dict.fromkeys([*before.strategies, *after.strategies]):
         old, new = before.strategies.get(key), after.strategies.get(key)
-        rows = tuple(None if each is None else each.strategy for each in (old, new))
+        rows = tuple(None if saved is None else saved.strategy for saved in (old, new))
         if rows[0] != rows[1]:
             strategies.append(StrategyChange(key, rows[0], rows[1]))
     layouts = [
-        LayoutChange(each.name, each.other, each.saved)
-        for each in layout_changes(after.layouts, before.layouts)
+        LayoutChange(change.name, change.other, change.saved)
+        for change in layout_changes(after.layouts, before.layouts)
     ]
     return FileChanges(before, tuple(strategies), tuple(layouts))
 
@@ -348,10 +352,10 @@ def file_changes(before: StrategyFile, after: StrategyFile) -> FileChanges:
 # -- findings ------------------------------------------------------------------------------------
 
 
-def _with_findings(found: SavedCheck, context: ParallelContext, path: str) -> CheckResult:
+def _with_findings(saved: SavedCheck, context: ParallelContext, path: str) -> CheckResult:
     """What ``check`` says, and what is wrong with the file itself."""
     findings: list[Finding] = []
-    file = found.file
+    file = saved.file
 
     def add(code: str, is_error: bool, message: str, node: Node | None = None) -> None:
         severity = "error" if is_error else "warning"
@@ -363,24 +367,24 @@ def _with_findings(found: SavedCheck, context: ParallelContext, path: str) -> Ch
             f"{context.stage_size}"
         )
         add("strategy-file-devices", False, message)
-    for node in found.missing:
+    for node in saved.missing:
         message = (
             f"{file.path} has no entry for {_prefix(node)}: MindSpore says 'Load strategies failed'"
         )
         add("strategy-file-missing", True, message, node)
-    for entry in found.of("own strategy goes first"):
+    for entry in saved.of("own strategy goes first"):
         message = (
             f"{entry.key} of {file.path} has no effect: the network's own strategy {entry.before} "
             f"goes before {entry.strategy}"
         )
         add("strategy-file-unused", False, message, entry.nodes[0])
-    for entry in found.of("names nothing"):
+    for entry in saved.of("names nothing"):
         add("strategy-file-unused", False, f"{entry.key} of {file.path} names no operator here")
-    for entry in found.of("unknown"):
+    for entry in saved.of("unknown"):
         add("unknown", False, f"{entry.key} of {file.path}: {entry.why}")
-    accepted = found.report.accepted
-    if found.missing:
+    accepted = saved.report.accepted
+    if saved.missing:
         accepted = False
-    elif accepted and found.of("unknown"):
+    elif accepted and saved.of("unknown"):
         accepted = None
-    return replace(found.report, accepted=accepted, findings=(*found.report.findings, *findings))
+    return replace(saved.report, accepted=accepted, findings=(*saved.report.findings, *findings))

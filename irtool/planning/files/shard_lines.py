@@ -62,17 +62,17 @@ def held_by(node: Node) -> tuple[str, str] | None:
     return path, name
 
 
-def decision_lines(found: Decisions) -> Iterator[str]:
+def decision_lines(decisions: Decisions) -> Iterator[str]:
     """Which weights optimizer parallel cuts, and which primitives run again, as Python."""
-    if found.sharded:
+    if decisions.sharded:
         yield "# set_auto_parallel_context(enable_parallel_optimizer=True); what stays whole:"
-        yield f"whole = {sorted(found.whole)!r}"
+        yield f"whole = {sorted(decisions.unsharded)!r}"
         yield f"for parameter in {ROOT}.get_parameters():"
         yield "    parameter.parallel_optimizer = parameter.name not in whole"
         yield ""
-    if found.recomputed:
+    if decisions.recomputed:
         yield "# what runs again instead of keeping its result, wherever the primitive is used"
-        yield from dict.fromkeys(_again(node) for node in found.recomputed)
+        yield from dict.fromkeys(_again(node) for node in decisions.recomputed)
         yield ""
 
 
@@ -86,19 +86,19 @@ def _again(node: Node) -> str:
 
 def cell_path(scope: str) -> str:
     """``net.network.blocks[0]``: the way to a cell; empty where the scope does not show it."""
-    found = ROOT
+    path = ROOT
     parts = scope.split("/")
     if parts[0] != "Default":
         return ""
     for part in parts[1:]:
         name = part.partition("-")[0]
         if name.isdecimal():
-            found += f"[{name}]"
+            path += f"[{name}]"
         elif name.isidentifier() and "-" in part:
-            found += f".{name}"
+            path += f".{name}"
         else:
             return ""
-    return found
+    return path
 
 
 def _call(item: PlannedOperator) -> str:
@@ -191,22 +191,22 @@ def _leaves(user: Node, region: Set[Node]) -> bool:
     if user in region:
         return False
     if primitive(user) in PASSING:
-        return any(_leaves(each, region) for each in user.users)
+        return any(_leaves(reader, region) for reader in user.users)
     return primitive(user) != "UpdateState"
 
 
-def function_lines(found: ShardedFunction) -> Iterator[str]:
+def function_lines(function: ShardedFunction) -> Iterator[str]:
     """``shard(fn, ...)`` for a person to paste."""
     yield "# the region as a function fn (or a cell); mindspore.shard needs auto_parallel with"
     yield "# search_mode sharding_propagation, and looks at positional arguments only"
     yield "# arguments of fn, in this order:"
-    yield from (f"#   {text}" for text in found.inputs)
+    yield from (f"#   {text}" for text in function.inputs)
     yield "# its results:"
-    yield from (f"#   {text}" for text in found.outputs)
-    for name, splits in found.weights.items():
+    yield from (f"#   {text}" for text in function.outputs)
+    for name, splits in function.weights.items():
         yield f"# {name} lies as {splits}"
     yield "sharded = mindspore.shard("
     yield "    fn,"
-    yield f"    in_strategy={_python(found.in_strategy)},"
-    yield f"    out_strategy={_python(found.out_strategy)},"
+    yield f"    in_strategy={_python(function.in_strategy)},"
+    yield f"    out_strategy={_python(function.out_strategy)},"
     yield ")"

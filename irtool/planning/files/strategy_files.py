@@ -103,8 +103,8 @@ def layout_items(report: CheckResult) -> dict[str, object]:
 
     MindSpore loads either file with it, and converts by either (tried with 2.7.0 and 2.10.0).
     """
-    found = predicted_layouts(report).layouts
-    return {name: layout_object(each) for name, each in sorted(found.items())}
+    layouts = predicted_layouts(report).layouts
+    return {name: layout_object(layout) for name, layout in sorted(layouts.items())}
 
 
 def _copied_graphs(dump: Dump) -> Set[str]:
@@ -113,11 +113,11 @@ def _copied_graphs(dump: Dump) -> Set[str]:
     MindSpore counts operators of the copies that it made before, too: the numbers of those that are
     left begin anywhere (seen in files that 2.7 saved).
     """
-    found = {graph.name for graph in dump.graphs if "cell_reuse" in graph.attributes}
+    copied = {graph.name for graph in dump.graphs if "cell_reuse" in graph.attributes}
     parents = {graph.name: graph.parent for graph in dump.graphs}
-    while more := {name for name, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
+    while more := {name for name, parent in parents.items() if parent in copied} - copied:
+        copied |= more
+    return copied
 
 
 def _item(strategy: Strategy, stage: int = 0) -> dict[str, object]:
@@ -155,14 +155,14 @@ def _saved_forms(
 ) -> list[tuple[int, ...]]:
     """How many dimensions a saved file gives the operands of each ``<prefix>-op<N>``."""
     saved: Any = (names or {}).get("parallel_strategy_item")
-    found: list[tuple[int, ...]] = []
+    forms: list[tuple[int, ...]] = []
     try:
         for number in range(count):
             rows = saved[f"{prefix}-op{number}"]["parallel_strategy"]
-            found.append(tuple(len(row) for row in rows))
+            forms.append(tuple(len(row) for row in rows))
     except (LookupError, TypeError):
         return []
-    return found
+    return forms
 
 
 def _check_names(keyed: Set[str], names: Mapping[str, object]) -> None:
@@ -243,12 +243,12 @@ def parameter_keys(plan: Plan) -> dict[Node, str]:
     weights = structure_of(plan.dump, plan.context).parameters
     # MindSpore looks for a weight that is trained; of a forward graph nobody knows which are.
     trained = {item.name for item in weights if item.trained} or {item.name for item in weights}
-    found: dict[Node, str] = {}
+    keys: dict[Node, str] = {}
     for item in plan.operators:
         weight = first_weight(item.node, trained)
         if item.after is not None and weight is not None:
-            found[item.node] = f"{primitive(item.node)}_{weight}"
-    return found
+            keys[item.node] = f"{primitive(item.node)}_{weight}"
+    return keys
 
 
 def parameter_file(plan: Plan) -> tuple[dict[str, object], tuple[str, ...]]:
@@ -257,7 +257,7 @@ def parameter_file(plan: Plan) -> tuple[dict[str, object], tuple[str, ...]]:
     Raises:
         NotExpressible: operators of one kind share a weight and differ.
     """
-    found: dict[str, Strategy] = {}
+    strategies: dict[str, Strategy] = {}
     left: list[str] = []
     keys = parameter_keys(plan)
     for item in plan.operators:
@@ -270,14 +270,16 @@ def parameter_file(plan: Plan) -> tuple[dict[str, object], tuple[str, ...]]:
             continue
         if item.out_after is not None:
             left.append(f"out_strategy of {item.node.op} in line {item.node.line}")
-        if found.setdefault(key, item.after) != item.after:
+        if strategies.setdefault(key, item.after) != item.after:
             raise NotExpressible(f"two operators share the key {key} and differ")
     unknown = predicted_layouts(plan.report).unknown
     left += [f"how {name} lies: {why}" for name, why in unknown.items()]
     stage = plan.context.stage
     file: dict[str, object] = {
         "current_stage": 0,
-        "parallel_strategy_item": {key: _item(rows, stage) for key, rows in sorted(found.items())},
+        "parallel_strategy_item": {
+            key: _item(rows, stage) for key, rows in sorted(strategies.items())
+        },
         "parallel_layout_item": layout_items(plan.report),
     }
     return file, tuple(left)

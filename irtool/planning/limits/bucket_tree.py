@@ -1,7 +1,7 @@
 """What is least around every choice: elimination there and back.
 
 ``exact`` eliminates one variable after another, and keeps what is least of all.
-Going back the same way, each variable learns from those that were eliminated behind it what the
+Going back the same mode, each variable learns from those that were eliminated behind it what the
 rest takes at least, too (the cluster tree of the elimination, Kask, Dechter et al. 2005): then it
 is known of every choice what the best sum with it is.
 """
@@ -83,15 +83,17 @@ class Tree:
 
     def own(self, bucket: Bucket) -> Floats:
         """The same with the numbers of the variable."""
-        at = bucket.variable
-        return self.between(bucket) + self.spread(self.unary[at], (at,), scope_of(bucket))
+        variable = bucket.variable
+        return self.between(bucket) + self.spread(
+            self.unary[variable], (variable,), scope_of(bucket)
+        )
 
     def inside(self, bucket: Bucket) -> Floats:
         """The same, with all that comes in."""
         scope = scope_of(bucket)
         total = self.own(bucket)
-        for at in bucket.children:
-            child = self.buckets[at]
+        for index in bucket.children:
+            child = self.buckets[index]
             total += self.spread(child.least, child.beside, scope)
         return total
 
@@ -99,7 +101,7 @@ class Tree:
         """By choice of a bucket's variable, the least sum of everything."""
         scope = scope_of(bucket)
         total = self.inside(bucket) + self.spread(bucket.rest, bucket.beside, scope)
-        axes = tuple(at for at, v in enumerate(scope) if v != bucket.variable)
+        axes = tuple(axis for axis, v in enumerate(scope) if v != bucket.variable)
         return total.min(axis=axes)
 
 
@@ -114,16 +116,16 @@ def tree_of(sizes: Sequence[int], unary: Sequence[Floats], tables: Sequence[Tabl
     Raises:
         TooWide: there is too much to look at.
     """
-    found = Tree(sizes, unary, _ordered(sizes, tables))
-    for bucket in found.buckets:
+    tree = Tree(sizes, unary, _ordered(sizes, tables))
+    for bucket in tree.buckets:
         axis = scope_of(bucket).index(bucket.variable)
-        bucket.least = found.inside(bucket).min(axis=axis)
-    for bucket in reversed(found.buckets):
+        bucket.least = tree.inside(bucket).min(axis=axis)
+    for bucket in reversed(tree.buckets):
         if not bucket.beside:
-            others = (float(each.least) for each in found.roots if each is not bucket)
+            others = (float(root.least) for root in tree.roots if root is not bucket)
             bucket.rest = np.array(sum(others))
-        _hand_down(found, bucket)
-    return found
+        _hand_down(tree, bucket)
+    return tree
 
 
 def loose_tree_of(sizes: Sequence[int], unary: Sequence[Floats], tables: Sequence[Table]) -> Tree:
@@ -141,13 +143,16 @@ def loose_tree_of(sizes: Sequence[int], unary: Sequence[Floats], tables: Sequenc
             return tree_of(sizes, unary, tables)
         except TooWide as wide:
             own = {v: [t for t in tables if v in t.variables] for v in wide.variables}
-            at = max(wide.variables, key=lambda v: (len(own[v]) > 1, sizes[v], len(own[v])))
-            if len(own[at]) < 2:
+            variable = max(wide.variables, key=lambda v: (len(own[v]) > 1, sizes[v], len(own[v])))
+            if len(own[variable]) < 2:
                 raise
-            copy, moved = len(sizes), {id(table) for table in own[at][len(own[at]) // 2 :]}
-            sizes.append(sizes[at])
-            unary.append(np.zeros(sizes[at]))
-            tables = [_beside(t, at, copy) if id(t) in moved else t for t in tables]
+            copy, moved = (
+                len(sizes),
+                {id(table) for table in own[variable][len(own[variable]) // 2 :]},
+            )
+            sizes.append(sizes[variable])
+            unary.append(np.zeros(sizes[variable]))
+            tables = [_beside(t, variable, copy) if id(t) in moved else t for t in tables]
     return tree_of(sizes, unary, tables)
 
 
@@ -164,47 +169,49 @@ def _hand_down(tree: Tree, bucket: Bucket) -> None:
         return
     scope = scope_of(bucket)
     parts = [tree.own(bucket) + tree.spread(bucket.rest, bucket.beside, scope)]
-    for at in bucket.children:
-        child = tree.buckets[at]
+    for index in bucket.children:
+        child = tree.buckets[index]
         parts.append(tree.spread(child.least, child.beside, scope))
-    for number, at in enumerate(bucket.children, 1):
-        child = tree.buckets[at]
+    for number, index in enumerate(bucket.children, 1):
+        child = tree.buckets[index]
         total = sum(part for place, part in enumerate(parts) if place != number)
-        axes = tuple(at for at, v in enumerate(scope) if v not in child.beside)
+        axes = tuple(axis for axis, v in enumerate(scope) if v not in child.beside)
         child.rest = np.min(total, axis=axes)
 
 
 def _ordered(sizes: Sequence[int], tables: Sequence[Table]) -> list[Bucket]:
     """Buckets without numbers: the variable with the smallest bucket first."""
-    waiting: dict[int, list[Table]] = {at: [] for at in range(len(sizes))}
-    near: dict[int, set[int]] = {at: set() for at in waiting}
-    coming: dict[int, list[int]] = {at: [] for at in waiting}
+    waiting: dict[int, list[Table]] = {variable: [] for variable in range(len(sizes))}
+    near: dict[int, set[int]] = {variable: set() for variable in waiting}
+    coming: dict[int, list[int]] = {variable: [] for variable in waiting}
     for table in tables:
-        for at in table.variables:
-            waiting[at].append(table)
-            near[at].update(table.variables)
-    for at in near:
-        near[at].discard(at)
+        for variable in table.variables:
+            waiting[variable].append(table)
+            near[variable].update(table.variables)
+    for variable in near:
+        near[variable].discard(variable)
 
-    def size(at: int) -> int:
-        return prod(sizes[v] for v in near[at])
+    def size(variable: int) -> int:
+        return prod(sizes[v] for v in near[variable])
 
-    heap = [(size(at), at) for at in near]
+    heap = [(size(variable), variable) for variable in near]
     heapq.heapify(heap)
-    found: list[Bucket] = []
+    buckets: list[Bucket] = []
     while heap:
-        entries, at = heapq.heappop(heap)
-        if at not in near or entries != size(at):
+        entries, variable = heapq.heappop(heap)
+        if variable not in near or entries != size(variable):
             continue
-        if entries * sizes[at] > MOST_ENTRIES:
-            raise TooWide((at, *sorted(near[at])))
-        beside = near.pop(at)
-        number = len(found)
-        found.append(Bucket(at, tuple(sorted(beside)), waiting.pop(at), coming.pop(at)))
-        gone = set(found[-1].children)
+        if entries * sizes[variable] > MOST_ENTRIES:
+            raise TooWide((variable, *sorted(near[variable])))
+        beside = near.pop(variable)
+        number = len(buckets)
+        buckets.append(
+            Bucket(variable, tuple(sorted(beside)), waiting.pop(variable), coming.pop(variable))
+        )
+        gone = set(buckets[-1].children)
         for other in beside:
-            near[other] = (near[other] | beside) - {at, other}
-            waiting[other] = [table for table in waiting[other] if at not in table.variables]
-            coming[other] = [each for each in coming[other] if each not in gone] + [number]
+            near[other] = (near[other] | beside) - {variable, other}
+            waiting[other] = [table for table in waiting[other] if variable not in table.variables]
+            coming[other] = [child for child in coming[other] if child not in gone] + [number]
             heapq.heappush(heap, (size(other), other))
-    return found
+    return buckets

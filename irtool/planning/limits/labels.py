@@ -34,10 +34,10 @@ MORE_SLACK = 4e-3
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """What was found: by variable choice and way (empty: nothing), and what nothing is below."""
+    """What was found: by variable choice and mode (empty: nothing), and what nothing is below."""
 
     choices: tuple[int, ...]
-    ways: tuple[int, ...]
+    modes: tuple[int, ...]
     bound: float
 
 
@@ -47,8 +47,8 @@ class Labelling:
 
     Attributes:
         tree: of numbers that are seconds and priced bytes.
-        seconds: by variable, seconds of each way.
-        held: by variable, bytes of each way.
+        seconds: by variable, seconds of each mode.
+        held: by variable, bytes of each mode.
         price: of a byte in the tree's numbers.
         room: bytes that there are.
         enough: seconds that what is found has to be below.
@@ -107,62 +107,64 @@ class Labelling:
         """By state what the rest takes at least: before any child came in, one, two, ..., all."""
         tree, scope = self.tree, scope_of(bucket)
         nothing = np.zeros([tree.sizes[v] for v in scope])
-        found = [nothing + tree.spread(bucket.rest, bucket.beside, scope)]
+        least = [nothing + tree.spread(bucket.rest, bucket.beside, scope)]
         for child in reversed(bucket.children):
             other = tree.buckets[child]
-            found.append(found[-1] + tree.spread(other.least, other.beside, scope))
-        return [np.ravel(each) for each in reversed(found)]
+            least.append(least[-1] + tree.spread(other.least, other.beside, scope))
+        return [np.ravel(table) for table in reversed(least)]
 
     def _first(self, bucket: Bucket, needed: Floats) -> Front:
-        """Labels of the bucket's own numbers, one a state and way."""
-        at = bucket.variable
+        """Labels of the bucket's own numbers, one a state and mode."""
+        variable = bucket.variable
         between = np.ravel(self.tree.between(bucket))
-        own = _places(self.tree, scope_of(bucket), (at,))
+        own = _places(self.tree, scope_of(bucket), (variable,))
         fronts: list[Front] = []
-        for way, (more, size) in enumerate(zip(self.seconds[at], self.held[at], strict=True)):
+        for mode, (more, size) in enumerate(
+            zip(self.seconds[variable], self.held[variable], strict=True)
+        ):
             seconds, held = between + more[own], size[own]
             (states,) = np.nonzero(self._bar.is_below(seconds + needed, held))
-            marks = [np.full(len(states), way, dtype=np.int64)]
+            marks = [np.full(len(states), mode, dtype=np.int64)]
             fronts.append(Front(states, seconds[states], held[states], marks))
         return Front.together(fronts)
 
     def _ended(self, kept: Sequence[Kept]) -> Best:
         """Join the parts that have nothing to do with each other, and read the choices."""
         tree = self.tree
-        places = [at for at, bucket in enumerate(tree.buckets) if not bucket.beside]
+        places = [index for index, bucket in enumerate(tree.buckets) if not bucket.beside]
         nowhere = np.zeros(1, dtype=np.int64)
         now = Front(nowhere, np.zeros(1), np.zeros(1), [])
-        for number, at in enumerate(places, 1):
+        for number, index in enumerate(places, 1):
             rest = sum(float(tree.buckets[other].least) for other in places[number:])
-            now = now.joined(kept[at], nowhere, np.full(1, rest), self._bar, self._loss)
+            now = now.joined(kept[index], nowhere, np.full(1, rest), self._bar, self._loss)
         fits = np.where(now.held <= self.room, now.seconds, inf)
         if not (fits < self.enough).any():
             return Best((), (), self.enough)
         label = int(np.argmin(fits))
-        taken = [(at, int(mark[label])) for at, mark in zip(places, now.marks, strict=True)]
-        choices, ways = self._read(kept, taken)
-        return Best(choices, ways, min(self.enough, float(fits[label]) - self._loss.lost))
+        taken = [(index, int(mark[label])) for index, mark in zip(places, now.marks, strict=True)]
+        choices, modes = self._read(kept, taken)
+        return Best(choices, modes, min(self.enough, float(fits[label]) - self._loss.lost))
 
     def _read(
         self, kept: Sequence[Kept], taken: list[tuple[int, int]]
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Choices and ways behind labels of some buckets."""
-        choices, ways = [0] * len(self.tree.sizes), [0] * len(self.tree.sizes)
+        """Choices and modes behind labels of some buckets."""
+        choices, modes = [0] * len(self.tree.sizes), [0] * len(self.tree.sizes)
         while taken:
-            at, label = taken.pop()
-            bucket, labels = self.tree.buckets[at], kept[at]
-            choice, way, *children = (int(mark[label]) for mark in labels.marks)
-            choices[bucket.variable], ways[bucket.variable] = choice, way
+            index, label = taken.pop()
+            bucket, labels = self.tree.buckets[index], kept[index]
+            choice, mode, *children = (int(mark[label]) for mark in labels.marks)
+            choices[bucket.variable], modes[bucket.variable] = choice, mode
             taken += zip(bucket.children, children, strict=True)
-        return tuple(choices), tuple(ways)
+        return tuple(choices), tuple(modes)
 
 
 def _places(tree: Tree, scope: tuple[int, ...], some: tuple[int, ...]) -> Ints:
     """By state of a scope, the state of some of its variables."""
-    found = np.zeros([tree.sizes[v] for v in scope], dtype=np.int64)
+    states = np.zeros([tree.sizes[v] for v in scope], dtype=np.int64)
     stride = 1
     for v in reversed(some):
         shape = [tree.sizes[other] if other == v else 1 for other in scope]
-        found += np.reshape(np.arange(tree.sizes[v], dtype=np.int64) * stride, shape)
+        states += np.reshape(np.arange(tree.sizes[v], dtype=np.int64) * stride, shape)
         stride *= tree.sizes[v]
-    return np.ravel(found)
+    return np.ravel(states)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from irtool.planning.limits.bucket_tree import TooWide
+from irtool.planning.limits.modes import Choice, Modes, Overhead, choice_of
 from irtool.planning.limits.narrow import Narrow, Narrowed, Within
 from irtool.planning.limits.pack import packed
-from irtool.planning.limits.ways import Choice, Overhead, Ways, choice_of
 from irtool.planning.search.paid_once import seconds_of_links
 from irtool.planning.search.search import Search
 
@@ -57,7 +57,7 @@ class Closing:
 
     Attributes:
         search: of the model.
-        ways: by variable.
+        modes: by variable.
         overhead: bytes beside those of operators and weights.
         limit: bytes of a device.
         best: the best choice that is known to fit; its seconds are exact.
@@ -65,7 +65,7 @@ class Closing:
     """
 
     search: Search
-    ways: Sequence[Ways]
+    modes: Sequence[Modes]
     overhead: Overhead | None
     limit: float
     best: Choice
@@ -80,7 +80,7 @@ class Closing:
             price: of a byte, at which the bound is about the highest.
             with_ranges: whether to look at ranges of the largest layer.
         """
-        self._narrow = Narrow(self.search, self.ways, self.overhead, price)
+        self._narrow = Narrow(self.search, self.modes, self.overhead, price)
         try:
             self._narrow.start(Within(self.limit, self.best.seconds))
             self._all()
@@ -107,11 +107,11 @@ class Closing:
         while not self.is_close:
             within = Within(self.limit, self._enough(self.bound * (1 + part)))
             self._narrow.restrict(within)
-            found = self._tried(within)
-            self.bound = max(self.bound, min(found.bound, self.best.seconds))
-            if found.choices is not None or within.enough >= self._enough(inf):
+            narrowed = self._tried(within)
+            self.bound = max(self.bound, min(narrowed.bound, self.best.seconds))
+            if narrowed.choices is not None or within.enough >= self._enough(inf):
                 return
-            part *= 1.5 if found.bound >= within.enough else 0.25
+            part *= 1.5 if narrowed.bound >= within.enough else 0.25
             if part < CLOSE or self._is_tired:
                 return
 
@@ -124,10 +124,10 @@ class Closing:
         """Look for choices that fit with their largest layer, where less is left for the mean."""
         room = self.limit
         for _ in range(_STEPS):
-            found = self._tried(Within(room, self._enough(inf), is_part=True))
-            if found.choices is None:
+            narrowed = self._tried(Within(room, self._enough(inf), is_part=True))
+            if narrowed.choices is None:
                 return
-            choice = choice_of(self.search.model, self.ways, *found.choices)
+            choice = choice_of(self.search.model, self.modes, *narrowed.choices)
             excess = self._bytes(choice) - self.limit
             if excess <= 0:
                 return
@@ -137,19 +137,19 @@ class Closing:
         """Branch and bound over how much the largest recomputed layer makes anew."""
         queue = [_Range(self.bound, 0.0, most, most / 2)]
         while not self._is_tired:
-            whole = heapq.heappop(queue)
-            if not whole.low < whole.parted < whole.high:
-                whole = replace(whole, parted=(whole.low + whole.high) / 2)
-            for low, high in ((whole.low, whole.parted), (whole.parted, whole.high)):
-                heapq.heappush(queue, self._range(whole, low, high))
+            parent = heapq.heappop(queue)
+            if not parent.low < parent.parted < parent.high:
+                parent = replace(parent, parted=(parent.low + parent.high) / 2)
+            for low, high in ((parent.low, parent.parted), (parent.parted, parent.high)):
+                heapq.heappush(queue, self._range(parent, low, high))
             self.bound = max(self.bound, min(queue[0].bound, self.best.seconds))
             if self.best.seconds <= self.bound * (1 + _CLOSE_ENOUGH):
                 return
 
-    def _range(self, whole: _Range, low: float, high: float) -> _Range:
+    def _range(self, parent: _Range, low: float, high: float) -> _Range:
         """A part of a range: the bound of one base, or that where layers pay besides."""
-        enough = self._enough(whole.bound * (1 + 4 * _STEP))
-        found = _Range(whole.bound, low, high, (low + high) / 2)
+        enough = self._enough(parent.bound * (1 + 4 * _STEP))
+        part = _Range(parent.bound, low, high, (low + high) / 2)
         best: tuple[float, float, Narrowed] | None = None
         for weight in (1.0, 0.0):
             tried = self._tried(self._part(low, high, weight, enough, {}))
@@ -159,16 +159,16 @@ class Closing:
         _, weight, tried = best
         prices: dict[str, float] = {}
         for _ in range(_STEPS):
-            found = replace(found, bound=max(found.bound, tried.bound))
-            if found.bound >= enough or tried.choices is None:
+            part = replace(part, bound=max(part.bound, tried.bound))
+            if part.bound >= enough or tried.choices is None:
                 break
             layers = self._layers(*tried.choices)
-            found = replace(found, parted=_UNDER * max(layers.values(), default=0.0))
+            part = replace(part, parted=_UNDER * max(layers.values(), default=0.0))
             prices = _dearer(layers, high, prices, enough - tried.bound + enough * _BETTER)
             if not prices:
                 break
             tried = self._tried(self._part(low, high, weight, enough, prices))
-        return found
+        return part
 
     def _part(
         self, low: float, high: float, weight: float, enough: float, prices: dict[str, float]
@@ -176,28 +176,28 @@ class Closing:
         room = self.limit - (1 - weight) * low
         return Within(room, enough, weight, high, prices, is_part=True)
 
-    def _layers(self, choices: Sequence[int], ways: Sequence[int]) -> dict[str, float]:
+    def _layers(self, choices: Sequence[int], modes: Sequence[int]) -> dict[str, float]:
         """Bytes that each layer makes anew."""
         assert self.overhead is not None
-        found: dict[str, float] = {}
-        for at, (choice, way) in enumerate(zip(choices, ways, strict=True)):
-            layer = self.overhead.layer(at)
-            found[layer] = found.get(layer, 0.0) + self.overhead.made(at, choice, way)
-        return found
+        made: dict[str, float] = {}
+        for variable, (choice, mode) in enumerate(zip(choices, modes, strict=True)):
+            layer = self.overhead.layer(variable)
+            made[layer] = made.get(layer, 0.0) + self.overhead.made(variable, choice, mode)
+        return made
 
     def _tried(self, within: Within) -> Narrowed:
         """A search; what was found on the way is looked at."""
         self._tries += 1
-        found = self._narrow.best(within)
-        if found.choices is not None:
+        narrowed = self._narrow.best(within)
+        if narrowed.choices is not None:
             model = self.search.model
-            choice = choice_of(model, self.ways, *found.choices)
-            self.better(exact(self.search, self.ways, choice))
+            choice = choice_of(model, self.modes, *narrowed.choices)
+            self.better(exact(self.search, self.modes, choice))
             if self.overhead is not None:
-                tight = packed(model, self.ways, self.overhead, choice, self.limit)
+                tight = packed(model, self.modes, self.overhead, choice, self.limit)
                 if tight is not None:
-                    self.better(exact(self.search, self.ways, tight))
-        return found
+                    self.better(exact(self.search, self.modes, tight))
+        return narrowed
 
     def better(self, choice: Choice) -> None:
         """Take a choice if it fits and is faster."""
@@ -207,7 +207,7 @@ class Closing:
             self.best = choice
 
     def _bytes(self, choice: Choice) -> float:
-        more = self.overhead.above(choice.choices, choice.ways) if self.overhead else 0.0
+        more = self.overhead.above(choice.choices, choice.modes) if self.overhead else 0.0
         return choice.held + more
 
     def _most(self) -> float:
@@ -215,13 +215,13 @@ class Closing:
         overhead = self.overhead
         assert overhead is not None
         layers: dict[str, float] = {}
-        for at, (ways, left) in enumerate(zip(self.ways, self._narrow.keep, strict=False)):
+        for variable, (modes, left) in enumerate(zip(self.modes, self._narrow.keep, strict=False)):
             most = max(
-                (overhead.made(at, int(choice), way)
-                 for choice in left for way in range(len(ways.seconds))),
+                (overhead.made(variable, int(choice), mode)
+                 for choice in left for mode in range(len(modes.seconds))),
                 default=0.0,
             )  # fmt: skip
-            layers[overhead.layer(at)] = layers.get(overhead.layer(at), 0.0) + most
+            layers[overhead.layer(variable)] = layers.get(overhead.layer(variable), 0.0) + most
         return min(self.limit, max(layers.values(), default=0.0))
 
 
@@ -230,7 +230,7 @@ def _dearer(
 ) -> dict[str, float]:
     """Prices of what layers make anew, higher where it is above ``high``; empty: none is."""
     above = {layer: made - high for layer, made in layers.items() if made > high or layer in prices}
-    length = sum(each * each for each in above.values())
+    length = sum(more * more for more in above.values())
     if not length:
         return {}
     changed = {
@@ -239,12 +239,12 @@ def _dearer(
     return {layer: price for layer, price in changed.items() if price > 0}
 
 
-def exact(search: Search, ways: Sequence[Ways], choice: Choice) -> Choice:
+def exact(search: Search, modes: Sequence[Modes], choice: Choice) -> Choice:
     """A choice whose seconds are those of its exact prices, each result paid for once."""
     while search.refine(choice.choices):
         pass
     model = search.model
     seconds = model.constant + seconds_of_links(model, choice.choices)
-    for own, at, way in zip(ways, choice.choices, choice.ways, strict=True):
-        seconds += float(own.seconds[way][at])
+    for own, candidate, mode in zip(modes, choice.choices, choice.modes, strict=True):
+        seconds += float(own.seconds[mode][candidate])
     return replace(choice, seconds=seconds)

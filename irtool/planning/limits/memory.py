@@ -21,12 +21,12 @@ import numpy as np
 from irtool.ir.units import bytes_text
 from irtool.planning.limits.layers import Closing, exact
 from irtool.planning.limits.mix import Mix
+from irtool.planning.limits.modes import Choice, Modes, Overhead, choice_of, plain_modes
 from irtool.planning.limits.pack import packed, smallest
 from irtool.planning.limits.proof import proved
-from irtool.planning.limits.ways import Choice, Overhead, Ways, choice_of, plain_ways
 from irtool.planning.search.exact import Floats, solve
 from irtool.planning.search.paid_once import seconds_of_links
-from irtool.planning.search.search import Found, Search
+from irtool.planning.search.search import Search, Solution
 from irtool.planning.search.shared_starts import Case, model_of_case, seconds_above, unpaid
 from irtool.planning.search.tables import CannotPlan, Model
 
@@ -47,17 +47,17 @@ class TooLittleMemory(CannotPlan):
 
     Attributes:
         limit: bytes that a device may hold.
-        found: bytes of the smallest plan that was found.
+        fewest: bytes of the smallest plan that was found.
         least: bytes that no plan is below.
         help: what would lower them.
     """
 
-    def __init__(self, limit: int, found: float, least: float, help: tuple[str, ...]) -> None:
-        self.limit, self.found, self.least, self.help = limit, found, least, help
-        needed = f"a device holds {_size(found)} at least"
-        if found > least * (1 + 1e-9):
+    def __init__(self, limit: int, fewest: float, least: float, help: tuple[str, ...]) -> None:
+        self.limit, self.fewest, self.least, self.help = limit, fewest, least, help
+        needed = f"a device holds {_size(fewest)} at least"
+        if fewest > least * (1 + 1e-9):
             needed = (
-                f"the least that was found for a device is {_size(found)}, and {_size(least)} is "
+                f"the least that was found for a device is {_size(fewest)}, and {_size(least)} is "
                 "less than any plan takes"
             )
         super().__init__(
@@ -66,7 +66,7 @@ class TooLittleMemory(CannotPlan):
         )
 
     def __reduce__(self) -> tuple[type[TooLittleMemory], tuple[object, ...]]:
-        return type(self), (self.limit, self.found, self.least, self.help)
+        return type(self), (self.limit, self.fewest, self.least, self.help)
 
 
 def _size(size: float) -> str:
@@ -79,13 +79,13 @@ class Limited:
 
     Attributes:
         search: of the model.
-        ways: by variable; equal operators share theirs.
+        modes: by variable; equal operators share theirs.
         overhead: bytes beside those of operators and weights.
         seen: choices that were the best at some price.
     """
 
     search: Search
-    ways: Sequence[Ways]
+    modes: Sequence[Modes]
     overhead: Overhead | None = None
     seen: list[Choice] = field(default_factory=list[Choice])
     _priced: dict[tuple[int, float], Floats] = field(
@@ -97,34 +97,34 @@ class Limited:
         """The model that is searched."""
         return self.search.model
 
-    def at(self, price: float) -> Choice:
+    def at_price(self, price: float) -> Choice:
         """The best choice at a price; its ``bound`` is of seconds and priced bytes."""
         unary: list[Floats] = []
-        for each in self.ways:
-            key = (id(each), price)
+        for modes in self.modes:
+            key = (id(modes), price)
             if key not in self._priced:
-                self._priced[key] = each.priced(price)
+                self._priced[key] = modes.priced(price)
             unary.append(self._priced[key])
         choices, value, bound = self.search.best(tuple(unary))
         if value == inf or self.model.constant == inf:
             raise Conflict(_conflict(self.model))
         picked = tuple(
-            way.chosen(choice, price) for way, choice in zip(self.ways, choices, strict=True)
+            own.chosen(choice, price) for own, choice in zip(self.modes, choices, strict=True)
         )
-        found = self.choice(choices, picked, bound)
-        if all(each.choices != found.choices for each in self.seen):
-            self.seen.append(found)
-        return found
+        best = self.choice(choices, picked, bound)
+        if all(earlier.choices != best.choices for earlier in self.seen):
+            self.seen.append(best)
+        return best
 
     def choice(self, choices: Sequence[int], picked: Sequence[int], bound: float = -inf) -> Choice:
-        """What some candidates and ways take, constants included."""
-        return choice_of(self.model, self.ways, choices, picked, bound)
+        """What some candidates and modes take, constants included."""
+        return choice_of(self.model, self.modes, choices, picked, bound)
 
     def all_bytes(self, choice: Choice) -> float:
         """Bytes of one device, overhead included."""
         if self.overhead is None:
             return choice.held
-        more = self.overhead.above(choice.choices, choice.ways)
+        more = self.overhead.above(choice.choices, choice.modes)
         return choice.held + more
 
     def cheapest(self, limit: int | None) -> Choice:
@@ -133,10 +133,10 @@ class Limited:
         Raises:
             CannotPlan: nothing fits; the message says how much is needed.
         """
-        first = self.at(0.0)
+        first = self.at_price(0.0)
         bound = first.bound + self.model.constant
         if limit is None or self.all_bytes(first) <= limit:
-            return proved(self.search, self.ways, first, bound)
+            return proved(self.search, self.modes, first, bound)
         fits = self._fits_at_all(first, limit)
         bound, best = self._fitting(first, fits, limit, bound)
         return _bounded(best, min(bound, best.seconds))
@@ -152,21 +152,21 @@ class Limited:
         overhead = self.overhead
         if overhead is not None:
             price = first.seconds / max(1.0, first.held)
-            tried += [self.at(price * 4.0**step) for step in range(-3, 4)]
-            tight = (packed(self.model, self.ways, overhead, each, limit) for each in tried)
-            found = min(filter(None, tight), key=_seconds, default=None)
-            if found is not None:
-                return found
-            tried += [smallest(self.model, self.ways, overhead, each) for each in tried]
-        found = min(tried, key=self.all_bytes)
-        if self.all_bytes(found) > limit:
-            raise TooLittleMemory(limit, self.all_bytes(found), least.held, self._help())
-        return found
+            tried += [self.at_price(price * 4.0**step) for step in range(-3, 4)]
+            tight = (packed(self.model, self.modes, overhead, choice, limit) for choice in tried)
+            best = min(filter(None, tight), key=_seconds, default=None)
+            if best is not None:
+                return best
+            tried += [smallest(self.model, self.modes, overhead, choice) for choice in tried]
+        best = min(tried, key=self.all_bytes)
+        if self.all_bytes(best) > limit:
+            raise TooLittleMemory(limit, self.all_bytes(best), least.held, self._help())
+        return best
 
     def _help(self) -> tuple[str, ...]:
         """What would lower the bytes of a device."""
-        ways = max(len(each.seconds) for each in self.ways)
-        is_cut = ways > (1 if self.overhead is None else 2)
+        modes = max(len(own.seconds) for own in self.modes)
+        is_cut = modes > (1 if self.overhead is None else 2)
         help_ = [] if self.overhead is not None else ["--recompute auto"]
         if not is_cut and not self.model.structure.context.parallel_optimizer:
             help_.append("--optimizer-parallel auto")
@@ -176,10 +176,14 @@ class Limited:
         self, first: Choice, fits: Choice, limit: int, bound: float
     ) -> tuple[float, Choice]:
         """A bound, and the best choice that fits with all that operators do not hold alone."""
-        small = min((each for each in self.seen if each.held <= limit), key=_held, default=fits)
-        found, reached, price, ends = self._within(first, small, limit)
-        best = min((self._exact(each) for each in (fits, *self._fits(found, limit))), key=_seconds)
-        closing = Closing(self.search, self.ways, self.overhead, limit, best, max(bound, reached))
+        small = min(
+            (choice for choice in self.seen if choice.held <= limit), key=_held, default=fits
+        )
+        fitting, reached, price, ends = self._within(first, small, limit)
+        best = min(
+            (self._exact(choice) for choice in (fits, *self._fits(fitting, limit))), key=_seconds
+        )
+        closing = Closing(self.search, self.modes, self.overhead, limit, best, max(bound, reached))
         if not closing.is_close:
             closing.run(price)
         if closing.best.seconds <= closing.bound * (1 + _CLOSE) or ends[0] is ends[1]:
@@ -196,8 +200,8 @@ class Limited:
         number, closed = 0, inf
         queue: list[tuple[float, int, Limited, tuple[Choice, Choice]]] = [(bound, 0, self, ends)]
         while queue and number < _PARTS and best.seconds > min(closed, queue[0][0]) * (1 + _CLOSE):
-            above, _, whole, ends = heapq.heappop(queue)
-            for part in whole._halves(ends):
+            above, _, limited, ends = heapq.heappop(queue)
+            for part in limited._halves(ends):
                 number += 1
                 reached, best, ties = part._part(limit, best)
                 reached = max(above, reached)
@@ -211,7 +215,7 @@ class Limited:
     def _part(self, limit: int, best: Choice) -> tuple[float, Choice, tuple[Choice, Choice] | None]:
         """The bound of a part, the best choice known then, and the two that tie in the part."""
         try:
-            first, small = self.at(0.0), self._smallest()
+            first, small = self.at_price(0.0), self._smallest()
         except CannotPlan:
             return inf, best, None
         reached = first.bound + self.model.constant
@@ -219,12 +223,12 @@ class Limited:
             return inf, best, None
         if reached >= best.seconds:
             return reached, best, None
-        ends, found, price = (first, first), first, 0.0
+        ends, fitting, price = (first, first), first, 0.0
         if first.held > limit:
-            found, reached, price, ends = self._within(first, small, limit)
-        for each in self._fits(found, limit):
-            best = min(best, self._exact(each), key=_seconds)
-        closing = Closing(self.search, self.ways, self.overhead, limit, best, reached)
+            fitting, reached, price, ends = self._within(first, small, limit)
+        for choice in self._fits(fitting, limit):
+            best = min(best, self._exact(choice), key=_seconds)
+        closing = Closing(self.search, self.modes, self.overhead, limit, best, reached)
         if price and best.seconds > reached * (1 + _CLOSE):
             closing.run(price, with_ranges=False)
         return closing.bound, closing.best, ends
@@ -232,65 +236,67 @@ class Limited:
     def _halves(self, ends: tuple[Choice, Choice]) -> Iterator[Limited]:
         """The same search with few bytes for one operator, and with many."""
 
-        def bytes_of(each: Choice, at: int) -> float:
-            return float(self.ways[at].held[each.ways[at]][each.choices[at]])
+        def bytes_of(choice: Choice, variable: int) -> float:
+            return float(
+                self.modes[variable].held[choice.modes[variable]][choice.choices[variable]]
+            )
 
         first, then = ends
-        places = range(len(self.ways))
-        at = max(places, key=lambda at: abs(bytes_of(first, at) - bytes_of(then, at)))
-        edge = (bytes_of(first, at) + bytes_of(then, at)) / 2
-        own = self.ways[at]
+        variables = range(len(self.modes))
+        widest = max(variables, key=lambda v: abs(bytes_of(first, v) - bytes_of(then, v)))
+        edge = (bytes_of(first, widest) + bytes_of(then, widest)) / 2
+        own = self.modes[widest]
         for few in (True, False):
             seconds = tuple(
-                np.where((held <= edge) == few, each, inf)
-                for each, held in zip(own.seconds, own.held, strict=True)
+                np.where((held <= edge) == few, spent, inf)
+                for spent, held in zip(own.seconds, own.held, strict=True)
             )
-            ways = [Ways(seconds, own.held) if at == each else self.ways[each] for each in places]
-            yield Limited(self.search, ways, self.overhead)
+            modes = [Modes(seconds, own.held) if v == widest else self.modes[v] for v in variables]
+            yield Limited(self.search, modes, self.overhead)
 
-    def _fits(self, found: Choice, limit: int) -> Iterator[Choice]:
+    def _fits(self, choice: Choice, limit: int) -> Iterator[Choice]:
         """What fits of a choice, and of those that were the best at some price."""
-        if self.all_bytes(found) <= limit:
-            yield found
-        yield from self._packed(found, limit)
+        if self.all_bytes(choice) <= limit:
+            yield choice
+        yield from self._packed(choice, limit)
 
     def _exact(self, choice: Choice) -> Choice:
-        return exact(self.search, self.ways, choice)
+        return exact(self.search, self.modes, choice)
 
-    def _packed(self, found: Choice, limit: int) -> Iterator[Choice]:
+    def _packed(self, choice: Choice, limit: int) -> Iterator[Choice]:
         """What fits of a choice, and of those that were the best at some price."""
-        for each in (found, *self.seen):
+        for other in (choice, *self.seen):
             if self.overhead is not None:
-                tight = packed(self.model, self.ways, self.overhead, each, limit)
+                tight = packed(self.model, self.modes, self.overhead, other, limit)
                 if tight is not None:
                     yield tight
 
     def _smallest(self) -> Choice:
         """The choice with the fewest bytes."""
         held: dict[int, Floats] = {}
-        for each in self.ways:
-            if id(each) not in held:
+        for modes in self.modes:
+            if id(modes) not in held:
                 sizes = [
                     np.where(np.isinf(s), inf, h)
-                    for s, h in zip(each.seconds, each.held, strict=True)
+                    for s, h in zip(modes.seconds, modes.held, strict=True)
                 ]
-                held[id(each)] = np.min(np.stack(sizes), axis=0)
-        counts = [len(each) for each in self.model.candidates]
+                held[id(modes)] = np.min(np.stack(sizes), axis=0)
+        counts = [len(candidates) for candidates in self.model.candidates]
         while True:
-            unary = self.search.allowed(tuple(held[id(each)] for each in self.ways))
+            unary = self.search.allowed(tuple(held[id(modes)] for modes in self.modes))
             choices = solve(counts, unary, self.model.equal).choices
             if not self.search.refuse(choices):
                 break
         self.search.refine(choices)
         picked = tuple(
             min(
-                range(len(each.held)),
-                key=lambda way, each=each, choice=choice: (
-                    bool(np.isinf(each.seconds[way][choice])),
-                    float(each.held[way][choice]),
+                range(len(modes.held)),
+                key=lambda mode, modes=modes, choice=choice: (
+                    bool(np.isinf(modes.seconds[mode][choice])),
+                    float(modes.held[mode][choice]),
                 ),
             )
-            for each, choice in zip(self.ways, choices, strict=True)
+            for modes, choice in zip(self.modes, choices, strict=True)
         )
         return self.choice(choices, picked)
 
@@ -309,23 +315,23 @@ class Limited:
         best = under
         for _ in range(_PRICES):
             if over.held <= room:
-                best = min(best, over, key=lambda each: each.seconds)
+                best = min(best, over, key=lambda choice: choice.seconds)
                 break
             price = max(0.0, (under.seconds - over.seconds) / (over.held - under.held))
-            found = self.at(price)
-            reached = found.bound + self.model.constant
+            between = self.at_price(price)
+            reached = between.bound + self.model.constant
             reached -= price * (room - self.model.constant_memory)
             bound, best_price = max((bound, best_price), (reached, price))
             seen.append((over, under))
             line = over.seconds + price * (over.held - room)
-            if found.seconds + price * (found.held - room) >= line - 1e-9 * abs(line):
+            if between.seconds + price * (between.held - room) >= line - 1e-9 * abs(line):
                 break
-            if found.held <= room:
-                under = found
-                best = min(best, found, key=lambda each: each.seconds)
+            if between.held <= room:
+                under = between
+                best = min(best, between, key=lambda choice: choice.seconds)
             else:
-                over = found
-        mix = Mix(self.search, self.ways)
+                over = between
+        mix = Mix(self.search, self.modes)
         for large, small in reversed(seen[-3:]):
             if best.seconds <= bound * (1 + 1e-6):
                 break
@@ -337,7 +343,7 @@ class Limited:
         return best, bound, best_price, (over, under)
 
 
-def search(model: Model, limit: int | None) -> Found:
+def search(model: Model, limit: int | None) -> Solution:
     """The cheapest choices that fit into a limit (bytes of a device).
 
     Raises:
@@ -348,7 +354,7 @@ def search(model: Model, limit: int | None) -> Found:
     seconds = _whole(model, best.choices)
     cases, looked = [first], 1
     while cases and looked < _MOST_CASES:
-        cases.sort(key=lambda each: each.bound)
+        cases.sort(key=lambda searched: searched.bound)
         bound = min(cases[0].bound, seconds)
         if seconds <= bound * (1 + _CLOSE_CASES):
             break
@@ -362,24 +368,24 @@ def search(model: Model, limit: int | None) -> Found:
         ):
             looked += 1
             try:
-                found = _case(model, limit, case)
+                searched = _case(model, limit, case)
             except CannotPlan:
                 continue
-            rounds += found.rounds
-            whole = _whole(model, found.choice.choices)
-            if whole < seconds:
-                best, seconds = found.choice, whole
-            cases.append(replace(found, bound=max(found.bound, cut.bound)))
-    bound = min([seconds, *(each.bound for each in cases)])
+            rounds += searched.rounds
+            total = _whole(model, searched.choice.choices)
+            if total < seconds:
+                best, seconds = searched.choice, total
+            cases.append(replace(searched, bound=max(searched.bound, cut.bound)))
+    bound = min([seconds, *(searched.bound for searched in cases)])
     own = model.own
     if own is not None and _fits(model, own, limit) and _whole(model, own) < seconds:
-        return Found(own, bound, rounds)
-    return Found(best.choices, bound, rounds)
+        return Solution(own, bound, rounds)
+    return Solution(best.choices, bound, rounds)
 
 
 def _fits(model: Model, choices: Sequence[int], limit: int | None) -> bool:
     """Whether weights lie as all their users want them, and a device holds everything."""
-    agree = all(each.agrees(choices) for each in model.shared)
+    agree = all(weight.agrees(choices) for weight in model.shared)
     return agree and (limit is None or model.memory_of(choices) <= limit)
 
 
@@ -408,13 +414,15 @@ def _case(model: Model, limit: int | None, case: Case) -> _Searched:
     own = Search(model_of_case(model, case) if case != Case() else model)
     if own.model.constant == inf:
         raise CannotPlan("weights that no choice changes are in a bucket that is closed")
-    choice = Limited(own, plain_ways(own.model)).cheapest(limit)
+    choice = Limited(own, plain_modes(own.model)).cheapest(limit)
     return _Searched(case, choice, choice.bound, own.rounds)
 
 
 def _whole(model: Model, choices: Sequence[int]) -> float:
     """What choices cost, with all starts."""
-    unary = sum(float(each[at]) for each, at in zip(model.unary, choices, strict=True))
+    unary = sum(
+        float(seconds[choice]) for seconds, choice in zip(model.unary, choices, strict=True)
+    )
     between = seconds_of_links(model, choices)
     return model.constant + unary + between + seconds_above(model, choices)
 
@@ -436,7 +444,7 @@ def _conflict(model: Model) -> str:
     for parameter in model.structure.parameters:
         users = {ref.node for ref in parameter.users}
         for table in model.equal:
-            ends = [model.nodes[at] for at in table.variables]
+            ends = [model.nodes[variable] for variable in table.variables]
             if users.issuperset(ends) and not np.isfinite(table.values).any():
                 first, second = (
                     f"{node.id} {node.op} (line {node.line})"

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from irtool.planning.limits.bucket_tree import Tree, loose_tree_of, tree_of
 from irtool.planning.limits.fronts import TooMany
 from irtool.planning.limits.labels import Labelling
-from irtool.planning.limits.ways import Overhead, Ways
+from irtool.planning.limits.modes import Modes, Overhead
 from irtool.planning.search.exact import Floats, Table
 from irtool.planning.search.link_tables import result_of
 from irtool.planning.search.paid_once import paid_once
@@ -70,7 +70,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """By variable a candidate and a way (None: nothing is cheap enough); what nothing is below."""
+    """By variable a candidate and a mode (None: nothing is cheap enough); what nothing is below."""
 
     choices: tuple[tuple[int, ...], tuple[int, ...]] | None
     bound: float
@@ -78,7 +78,7 @@ class Narrowed:
 
 @dataclass(slots=True)
 class _Numbers:
-    """By variable and way the seconds and bytes of the choices that are left."""
+    """By variable and mode the seconds and bytes of the choices that are left."""
 
     seconds: list[list[Floats]] = field(default_factory=list[list[Floats]])
     held: list[list[Floats]] = field(default_factory=list[list[Floats]])
@@ -90,7 +90,7 @@ class Narrow:
 
     Attributes:
         search: of the model.
-        ways: by variable; they hold a share of what they make anew.
+        modes: by variable; they hold a share of what they make anew.
         overhead: bytes beside those of operators and weights.
         price: of a byte.
         keep: by variable, the choices that are left.
@@ -99,7 +99,7 @@ class Narrow:
     """
 
     search: Search
-    ways: Sequence[Ways]
+    modes: Sequence[Modes]
     overhead: Overhead | None
     price: float
     keep: list[Ints] = field(default_factory=list[Ints])
@@ -118,10 +118,10 @@ class Narrow:
         Raises:
             TooWide: there is too much to look at.
         """
-        self.keep = [np.arange(len(each)) for each in self.model.candidates]
+        self.keep = [np.arange(len(candidates)) for candidates in self.model.candidates]
         tables = self._tables()
         self.around = [np.zeros(0)] * len(self.keep)
-        counts = [len(each) for each in self.keep]
+        counts = [len(kept) for kept in self.keep]
         tree = loose_tree_of(counts, self._priced(self._numbers(within), self.price), tables)
         for bucket in tree.buckets:
             if bucket.variable < len(counts):
@@ -131,7 +131,7 @@ class Narrow:
         self, within: Within, numbers: _Numbers, tables: list[Table]
     ) -> tuple[float, Tree, float]:
         """A price of a byte with a high bound, the tree at that price, and the bound."""
-        counts = [len(each) for each in self.keep]
+        counts = [len(kept) for kept in self.keep]
         best: tuple[float, Tree, float] | None = None
         room = within.room - self.model.constant_memory
         for factor in _FACTORS if within.is_part else (1.0,):
@@ -150,15 +150,15 @@ class Narrow:
         Raises:
             TooWide: there is too much to look at.
         """
-        self.keep = [np.flatnonzero(each <= self._cut(within)) for each in self.around]
+        self.keep = [np.flatnonzero(least <= self._cut(within)) for least in self.around]
         tables = self._exact(self._tables())
-        if all(len(each) for each in self.keep):
-            for at, numbers in self._least(tables, within):
-                self.keep[at] = self.keep[at][numbers <= self._cut(within)]
+        if all(len(kept) for kept in self.keep):
+            for variable, numbers in self._least(tables, within):
+                self.keep[variable] = self.keep[variable][numbers <= self._cut(within)]
 
     def _least(self, tables: list[Table], within: Within) -> Iterator[tuple[int, Floats]]:
         """By variable, what each choice that is left takes at least."""
-        counts = [len(each) for each in self.keep]
+        counts = [len(kept) for kept in self.keep]
         tree = tree_of(counts, self._priced(self._numbers(within), self.price), tables)
         for bucket in tree.buckets:
             yield bucket.variable, tree.best_with(bucket)
@@ -177,11 +177,11 @@ class Narrow:
         Raises:
             TooWide: there is far too much.
         """
-        own, count = self.search, len(self.ways)
+        own, count = self.search, len(self.modes)
         lowest = -inf
         for _ in range(_ROUNDS):
             tables = self._exact(self._tables())
-            counts = [len(each) for each in self.keep]
+            counts = [len(kept) for kept in self.keep]
             if not all(counts):
                 return Narrowed(None, within.enough)
             self.work += _WORK_OF_A_CHOICE * sum(counts)
@@ -197,17 +197,19 @@ class Narrow:
                 tree, numbers.seconds, numbers.held, price, room, within.enough + paid
             )  # fmt: skip
             try:
-                found = labelled.run()
+                best = labelled.run()
             except TooMany:
                 return Narrowed(None, lowest)
             finally:
                 self.work += labelled.made
-            lowest = max(lowest, found.bound - paid)
-            if not found.choices:
+            lowest = max(lowest, best.bound - paid)
+            if not best.choices:
                 return Narrowed(None, lowest)
-            choices = tuple(int(self.keep[at][found.choices[at]]) for at in range(count))
+            choices = tuple(
+                int(self.keep[variable][best.choices[variable]]) for variable in range(count)
+            )
             if not (own.refuse(choices) or own.refine(choices) or own.share(choices)):
-                return Narrowed((choices, found.ways[:count]), lowest)
+                return Narrowed((choices, best.modes[:count]), lowest)
         return Narrowed(None, lowest)
 
     def _tables(self) -> list[Table]:
@@ -221,66 +223,71 @@ class Narrow:
         if all(len(left) == size for left, size in zip(self.keep, sizes, strict=True)):
             return pairs
         return [
-            Table(each.variables, each.values[np.ix_(*(self.keep[v] for v in each.variables))])
-            for each in pairs
+            Table(table.variables, table.values[np.ix_(*(self.keep[v] for v in table.variables))])
+            for table in pairs
         ]
 
     def _exact(self, tables: list[Table]) -> list[Table]:
         """The same where those of results with several users are exact."""
         results: dict[object, list[int]] = {}
-        for at, item in enumerate(self.model.links):
-            results.setdefault(result_of(item.link), []).append(at)
+        for place, item in enumerate(self.model.links):
+            results.setdefault(result_of(item.link), []).append(place)
         for link, _, _ in self.model.alone:
             results.pop(result_of(link), None)
-        found: list[Table] = []
+        exact: list[Table] = []
         paid: set[int] = set()
         for places in results.values():
-            items = [self.model.links[at] for at in places]
-            scope = {at for item in items for at in (item.source, item.target)}
-            if len(places) > 1 and prod(len(self.keep[at]) for at in scope) <= _MOST_SHARED:
-                found.append(paid_once(items, self.keep))
+            items = [self.model.links[place] for place in places]
+            scope = {variable for item in items for variable in (item.source, item.target)}
+            if (
+                len(places) > 1
+                and prod(len(self.keep[variable]) for variable in scope) <= _MOST_SHARED
+            ):
+                exact.append(paid_once(items, self.keep))
                 paid.update(places)
-        return [*found, *(table for at, table in enumerate(tables) if at not in paid)]
+        return [*exact, *(table for place, table in enumerate(tables) if place not in paid)]
 
     def _numbers(self, within: Within) -> _Numbers:
         """Seconds that no plan is below, and bytes, of what is left."""
-        own, found = self.search, _Numbers()
+        own, numbers = self.search, _Numbers()
         rebates = own.lowered.rebates if own.lowered is not None else {}
-        for at, (ways, left) in enumerate(zip(self.ways, self.keep, strict=False)):
-            refused = own.refused.get(id(self.model.candidates[at]))
+        for variable, (modes, left) in enumerate(zip(self.modes, self.keep, strict=False)):
+            refused = own.refused.get(id(self.model.candidates[variable]))
             more = refused[left] if refused is not None else np.zeros(len(left))
-            more = more - rebates[at][left] if at in rebates else more
+            more = more - rebates[variable][left] if variable in rebates else more
             seconds: list[Floats] = []
             held: list[Floats] = []
-            for way, (each, size) in enumerate(zip(ways.seconds, ways.held, strict=True)):
-                taken = np.broadcast_to(size, each.shape)[left]
-                total = each[left] + more
-                if self.overhead is not None and len(ways.seconds) > 1:
-                    made = self._made_anew(at, way)[left]
+            for mode, (spent, size) in enumerate(zip(modes.seconds, modes.held, strict=True)):
+                taken = np.broadcast_to(size, spent.shape)[left]
+                total = spent[left] + more
+                if self.overhead is not None and len(modes.seconds) > 1:
+                    made = self._made_anew(variable, mode)[left]
                     total = np.where(made > within.most, inf, total)
-                    total = total + within.prices.get(self.overhead.layer(at), 0.0) * made
-                    taken = taken + (within.weight - 1) * self.overhead.share(at) * made
+                    total = total + within.prices.get(self.overhead.layer(variable), 0.0) * made
+                    taken = taken + (within.weight - 1) * self.overhead.share(variable) * made
                 seconds.append(total)
                 held.append(taken)
-            found.seconds.append(seconds)
-            found.held.append(held)
-        for left in self.keep[len(self.ways) :]:
-            found.seconds.append([np.zeros(len(left))])
-            found.held.append([np.zeros(len(left))])
-        return found
+            numbers.seconds.append(seconds)
+            numbers.held.append(held)
+        for left in self.keep[len(self.modes) :]:
+            numbers.seconds.append([np.zeros(len(left))])
+            numbers.held.append([np.zeros(len(left))])
+        return numbers
 
-    def _made_anew(self, at: int, way: int) -> Floats:
+    def _made_anew(self, variable: int, mode: int) -> Floats:
         """By candidate the bytes that an operator makes anew; known of operators alike at once."""
         assert self.overhead is not None
-        key = at, way
+        key = variable, mode
         if key not in self._made:
-            count = len(self.model.candidates[at])
-            made = [self.overhead.made(at, choice, way) for choice in range(count)]
+            count = len(self.model.candidates[variable])
+            made = [self.overhead.made(variable, choice, mode) for choice in range(count)]
             self._made[key] = np.array(made, dtype=np.float64)
         return self._made[key]
 
     def _priced(self, numbers: _Numbers, price: float) -> list[Floats]:
         return [
-            np.min([each + price * size for each, size in zip(seconds, held, strict=True)], axis=0)
+            np.min(
+                [spent + price * size for spent, size in zip(seconds, held, strict=True)], axis=0
+            )
             for seconds, held in zip(numbers.seconds, numbers.held, strict=True)
         ]

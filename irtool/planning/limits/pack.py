@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from irtool.planning.limits.ways import Choice, Overhead, Ways, choice_of
+from irtool.planning.limits.modes import Choice, Modes, Overhead, choice_of
 from irtool.planning.search.tables import Model
 
 _SIZES = 48
@@ -21,10 +21,10 @@ _SIZES = 48
 
 @dataclass(slots=True)
 class _Item:
-    """An operator: its layer, and by way seconds, bytes without any share, and bytes made anew."""
+    """An operator: its layer, and by mode seconds, bytes without any share, and bytes made anew."""
 
     layer: str
-    ways: list[tuple[float, float, float]]
+    modes: list[tuple[float, float, float]]
     fastest: int
 
 
@@ -36,22 +36,22 @@ class _Knapsack:
     layers: dict[str, float] = field(default_factory=dict[str, float])
 
     def start(self) -> None:
-        """The fastest way of each."""
+        """The fastest mode of each."""
         self.picked, self.held, self.layers = [0] * len(self.items), 0.0, {}
-        for at, item in enumerate(self.items):
-            self.picked[at] = item.fastest
-            _, held, made = item.ways[item.fastest]
+        for variable, item in enumerate(self.items):
+            self.picked[variable] = item.fastest
+            _, held, made = item.modes[item.fastest]
             self.held += held
             self.layers[item.layer] = self.layers.get(item.layer, 0.0) + made
 
-    def take(self, at: int, way: int) -> None:
-        """Another way for one."""
-        item = self.items[at]
-        _, held, made = item.ways[self.picked[at]]
-        _, new_held, new_made = item.ways[way]
+    def take(self, variable: int, mode: int) -> None:
+        """Another mode for one."""
+        item = self.items[variable]
+        _, held, made = item.modes[self.picked[variable]]
+        _, new_held, new_made = item.modes[mode]
         self.held += new_held - held
         self.layers[item.layer] += new_made - made
-        self.picked[at] = way
+        self.picked[variable] = mode
 
     def all_bytes(self) -> float:
         """With the largest layer."""
@@ -61,24 +61,24 @@ class _Knapsack:
         """The most that a layer can make anew."""
         most: dict[str, float] = {}
         for item in self.items:
-            most[item.layer] = most.get(item.layer, 0.0) + max(made for _, _, made in item.ways)
+            most[item.layer] = most.get(item.layer, 0.0) + max(made for _, _, made in item.modes)
         return max(most.values(), default=0.0)
 
     def moves(self) -> list[list[list[tuple[float, int]]]]:
-        """By operator and way it has now: ways with fewer bytes, and what a saved byte costs."""
-        found: list[list[list[tuple[float, int]]]] = []
+        """By operator and mode it has now: modes with fewer bytes, and what a saved byte costs."""
+        moves: list[list[list[tuple[float, int]]]] = []
         for item in self.items:
             rows: list[list[tuple[float, int]]] = []
-            for seconds, held, _ in item.ways:
+            for seconds, held, _ in item.modes:
                 rows.append(
                     sorted(
-                        ((other - seconds) / (held - less), way)
-                        for way, (other, less, _) in enumerate(item.ways)
+                        ((other - seconds) / (held - less), mode)
+                        for mode, (other, less, _) in enumerate(item.modes)
                         if other < inf and less < held and seconds < inf
                     )
                 )
-            found.append(rows)
-        return found
+            moves.append(rows)
+        return moves
 
     def fill(
         self, moves: Sequence[Sequence[Sequence[tuple[float, int]]]], largest: float, room: float
@@ -86,68 +86,70 @@ class _Knapsack:
         """Take what is cheapest until all fits; whether it does."""
         self.start()
         queue = [
-            (rows[self.picked[at]][0][0], at, self.picked[at], 0)
-            for at, rows in enumerate(moves)
-            if rows[self.picked[at]]
+            (rows[self.picked[variable]][0][0], variable, self.picked[variable], 0)
+            for variable, rows in enumerate(moves)
+            if rows[self.picked[variable]]
         ]
         heapq.heapify(queue)
         taken: list[tuple[int, int]] = []
         while queue and self.all_bytes() > room:
-            _, at, now, place = heapq.heappop(queue)
-            item, way = self.items[at], moves[at][now][place][1]
-            more = item.ways[way][2] - item.ways[now][2]
+            _, variable, now, place = heapq.heappop(queue)
+            item, mode = self.items[variable], moves[variable][now][place][1]
+            more = item.modes[mode][2] - item.modes[now][2]
             if self.layers[item.layer] + more <= largest:
-                taken.append((at, now))
-                self.take(at, way)
-                now, place = way, -1
-            if place + 1 < len(moves[at][now]):
-                heapq.heappush(queue, (moves[at][now][place + 1][0], at, now, place + 1))
+                taken.append((variable, now))
+                self.take(variable, mode)
+                now, place = mode, -1
+            if place + 1 < len(moves[variable][now]):
+                heapq.heappush(
+                    queue, (moves[variable][now][place + 1][0], variable, now, place + 1)
+                )
         if self.all_bytes() > room:
             return False
-        for at, way in reversed(taken):  # what turned out not to be needed
-            now = self.picked[at]
-            if self.items[at].ways[way][0] < self.items[at].ways[now][0]:
-                self.take(at, way)
+        for variable, mode in reversed(taken):  # what turned out not to be needed
+            now = self.picked[variable]
+            if self.items[variable].modes[mode][0] < self.items[variable].modes[now][0]:
+                self.take(variable, mode)
                 if self.all_bytes() > room:
-                    self.take(at, now)
+                    self.take(variable, now)
         return True
 
 
 def packed(
-    model: Model, ways: Sequence[Ways], overhead: Overhead, choice: Choice, room: float
+    model: Model, modes: Sequence[Modes], overhead: Overhead, choice: Choice, room: float
 ) -> Choice | None:
-    """The candidates of a choice with the ways that are about cheapest and fit; None: none fit."""
-    sack = _knapsack(ways, overhead, choice)
+    """The candidates of a choice with the modes that are about cheapest and fit; None: none fit."""
+    sack = _knapsack(modes, overhead, choice)
     moves, largest = sack.moves(), sack.largest()
     best: Choice | None = None
     for step in range(_SIZES + 1):
         if not sack.fill(moves, largest * step / _SIZES, room - model.constant_memory):
             continue
-        found = choice_of(model, ways, choice.choices, sack.picked)
-        if best is None or found.seconds < best.seconds:
-            best = found
+        tried = choice_of(model, modes, choice.choices, sack.picked)
+        if best is None or tried.seconds < best.seconds:
+            best = tried
     return best
 
 
-def smallest(model: Model, ways: Sequence[Ways], overhead: Overhead, choice: Choice) -> Choice:
-    """The candidates of a choice with the ways that take about the fewest bytes."""
-    sack = _knapsack(ways, overhead, choice)
+def smallest(model: Model, modes: Sequence[Modes], overhead: Overhead, choice: Choice) -> Choice:
+    """The candidates of a choice with the modes that take about the fewest bytes."""
+    sack = _knapsack(modes, overhead, choice)
     moves, largest = sack.moves(), sack.largest()
-    found: list[tuple[float, list[int]]] = []
+    tried: list[tuple[float, list[int]]] = []
     for step in range(_SIZES + 1):
         sack.fill(moves, largest * step / _SIZES, 0.0)
-        found.append((sack.all_bytes(), sack.picked))
-    return choice_of(model, ways, choice.choices, min(found)[1])
+        tried.append((sack.all_bytes(), sack.picked))
+    return choice_of(model, modes, choice.choices, min(tried)[1])
 
 
-def _knapsack(ways: Sequence[Ways], overhead: Overhead, choice: Choice) -> _Knapsack:
+def _knapsack(modes: Sequence[Modes], overhead: Overhead, choice: Choice) -> _Knapsack:
     items: list[_Item] = []
-    for at, (own, candidate) in enumerate(zip(ways, choice.choices, strict=True)):
+    for variable, (own, candidate) in enumerate(zip(modes, choice.choices, strict=True)):
         rows: list[tuple[float, float, float]] = []
-        for way, (seconds, held) in enumerate(zip(own.seconds, own.held, strict=True)):
-            made = overhead.made(at, candidate, way)
-            alone = float(held[candidate]) - overhead.share(at) * made
+        for mode, (seconds, held) in enumerate(zip(own.seconds, own.held, strict=True)):
+            made = overhead.made(variable, candidate, mode)
+            alone = float(held[candidate]) - overhead.share(variable) * made
             rows.append((float(seconds[candidate]), alone, made))
-        fastest = min(range(len(rows)), key=lambda way: rows[way][:2])
-        items.append(_Item(overhead.layer(at), rows, fastest))
+        fastest = min(range(len(rows)), key=lambda mode: rows[mode][:2])
+        items.append(_Item(overhead.layer(variable), rows, fastest))
     return _Knapsack(items)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from irtool.planning.limits.bucket_tree import TooWide
 from irtool.planning.limits.layers import exact
+from irtool.planning.limits.modes import Choice, Modes, choice_of
 from irtool.planning.limits.narrow import Narrow, Within
-from irtool.planning.limits.ways import Choice, Ways, choice_of
 from irtool.planning.search.search import CLOSE, Search
 
 _ROOM = 1e30
@@ -22,17 +22,17 @@ _TRIES = 8
 """How often what was found is taken for the next bound."""
 
 
-def proved(search: Search, ways: Sequence[Ways], best: Choice, bound: float) -> Choice:
+def proved(search: Search, modes: Sequence[Modes], best: Choice, bound: float) -> Choice:
     """The cheapest choice without a limit; its bound is less where there is too much to look at.
 
     Args:
         search: of the model.
-        ways: by variable.
+        modes: by variable.
         best: a choice that is known.
         bound: seconds that nothing is below.
     """
-    narrow = Narrow(search, ways, None, 0.0)
-    best = exact(search, ways, best)
+    narrow = Narrow(search, modes, None, 0.0)
+    best = exact(search, modes, best)
     for _ in range(_TRIES):
         if best.seconds <= bound * (1 + CLOSE):
             break
@@ -40,14 +40,14 @@ def proved(search: Search, ways: Sequence[Ways], best: Choice, bound: float) -> 
         try:
             narrow.start(within)
             narrow.restrict(within)
-            found = narrow.best(within)
+            narrowed = narrow.best(within)
         except TooWide:
             break
-        bound = max(bound, min(found.bound, best.seconds))
-        if found.choices is None:
+        bound = max(bound, min(narrowed.bound, best.seconds))
+        if narrowed.choices is None:
             break
-        chosen = exact(search, ways, choice_of(search.model, ways, *found.choices))
+        chosen = exact(search, modes, choice_of(search.model, modes, *narrowed.choices))
         if chosen.seconds >= best.seconds:
             break
         best = chosen
-    return Choice(best.choices, best.ways, best.seconds, best.held, min(bound, best.seconds))
+    return Choice(best.choices, best.modes, best.seconds, best.held, min(bound, best.seconds))

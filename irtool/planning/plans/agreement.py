@@ -51,18 +51,18 @@ class Agreement:
     @property
     def others(self) -> tuple[Compared, ...]:
         """Those that are not split along the batch alone."""
-        return tuple(each for each in self.operators if not each.is_batch_split)
+        return tuple(operator for operator in self.operators if not operator.is_batch_split)
 
     @property
     def differing(self) -> tuple[Compared, ...]:
         """Those that were chosen otherwise here."""
-        return tuple(each for each in self.operators if not each.agrees)
+        return tuple(operator for operator in self.operators if not operator.agrees)
 
     @property
     def share(self) -> float:
         """The part of the telling operators that agree; 1 where there are none."""
         counted = self.telling
-        return sum(each.agrees for each in counted) / len(counted) if counted else 1.0
+        return sum(operator.agrees for operator in counted) / len(counted) if counted else 1.0
 
 
 def agreement(
@@ -79,15 +79,15 @@ def agreement(
         strategies: by node of ``before``.
         outs: likewise ``out_strategy``.
     """
-    found: list[Compared] = []
+    compared: list[Compared] = []
     for node, twin in _pairs(before, after):
         chosen = wanted(twin, overridden=True)
         if twin.strategy is None or chosen.strategy is None or primitive(twin) in FOLLOWS:
             continue
         mine = strategies.get(node) if node is not None else None
         out = outs.get(node) if node is not None else None
-        found.append(Compared(twin, chosen.strategy, mine, chosen.out_strategy, out))
-    return Agreement(tuple(found))
+        compared.append(Compared(twin, chosen.strategy, mine, chosen.out_strategy, out))
+    return Agreement(tuple(compared))
 
 
 def _pairs(before: Dump, after: Dump) -> Iterator[tuple[Node | None, Node]]:
@@ -103,8 +103,10 @@ def _pairs(before: Dump, after: Dump) -> Iterator[tuple[Node | None, Node]]:
     scoped = _Known(nodes, _scoped)
     around = _surroundings(after)
     for twin in _ordered(after):
-        found = exact.next(_key(twin)) or alike.again(around(twin)) or scoped.again(_scoped(twin))
-        yield found, twin
+        original = (
+            exact.next(_key(twin)) or alike.again(around(twin)) or scoped.again(_scoped(twin))
+        )
+        yield original, twin
 
 
 class _Known:
@@ -118,19 +120,19 @@ class _Known:
 
     def next(self, key: object) -> Node | None:
         """The next one; None: there is none left."""
-        at = self.taken.get(key, 0)
-        self.taken[key] = at + 1
-        found = self.nodes.get(key, ())
-        return found[at] if at < len(found) else None
+        position = self.taken.get(key, 0)
+        self.taken[key] = position + 1
+        nodes = self.nodes.get(key, ())
+        return nodes[position] if position < len(nodes) else None
 
     def again(self, key: object) -> Node | None:
         """The next one, from the first again behind the last: copies stand one after another."""
-        found = self.nodes.get(key)
-        if not found:
+        nodes = self.nodes.get(key)
+        if not nodes:
             return None
-        at = self.taken.get(key, 0)
-        self.taken[key] = at + 1
-        return found[at % len(found)]
+        position = self.taken.get(key, 0)
+        self.taken[key] = position + 1
+        return nodes[position % len(nodes)]
 
 
 def _surroundings(dump: Dump) -> Callable[[Node], object]:

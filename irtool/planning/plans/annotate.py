@@ -38,7 +38,7 @@ def with_strategies(
     def item_of(item: Item | Graph) -> Item | Graph:
         if not isinstance(item, Graph):
             return item
-        items = tuple(node_of(each) if isinstance(each, Node) else each for each in item.items)
+        items = tuple(node_of(inner) if isinstance(inner, Node) else inner for inner in item.items)
         return replace(item, items=items, dump=None)
 
     return replace(dump, items=tuple(item_of(item) for item in dump.items))

@@ -19,7 +19,7 @@ class Share:
 
     inside: float
     border: float
-    whole: float
+    total: float
     edges: int
 
     @property
@@ -48,7 +48,7 @@ class Border:
     @property
     def step_seconds(self) -> float:
         """What it costs in all that the rest was not planned."""
-        return self.frozen.whole - self.free.whole
+        return self.frozen.total - self.free.total
 
 
 def share_of(cost: StepCost, region: Set[Node]) -> Share:

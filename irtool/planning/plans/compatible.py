@@ -9,7 +9,7 @@ import numpy as np
 from irtool.cluster.machine import Machine
 from irtool.ir.graph import Node
 from irtool.planning.limits.memory import Conflict, Limited
-from irtool.planning.limits.ways import plain_ways
+from irtool.planning.limits.modes import plain_modes
 from irtool.planning.plans.onto import Onto
 from irtool.planning.search.exact import Floats
 from irtool.planning.search.problem import Problem
@@ -40,7 +40,7 @@ def compatible(
     taken = taken.without(overruled)
     try:
         model = model_of(problem.structure, machine, problem.current, {**kept, **fixed})
-        Limited(Search(model), plain_ways(model)).at(0.0)
+        Limited(Search(model), plain_modes(model)).at_price(0.0)
     except Conflict:
         return taken.without(_given_up(problem, machine, taken, fixed))
     return taken
@@ -52,22 +52,24 @@ def _given_up(
     old = {problem.twins[node]: given for node, given in taken.kept.items()}
     model = model_of(problem.structure, machine, {**problem.current, **old}, fixed)
     known: dict[object, Floats] = {}
-    ways = plain_ways(model, [_penalty(model, at, old, known) for at in range(len(model.nodes))])
-    choice = Limited(Search(model), ways).at(0.0)
+    modes = plain_modes(
+        model, [_penalty(model, variable, old, known) for variable in range(len(model.nodes))]
+    )
+    choice = Limited(Search(model), modes).at_price(0.0)
     chosen = model.chosen(choice.choices)
-    found: dict[Node, str] = {}
+    given_up: dict[Node, str] = {}
     for node in taken.kept:
         item = chosen[problem.twins[node]]
         if (item.strategy, item.out_strategy) != old[problem.twins[node]]:
-            found[node] = "what was added wants a weight that both use in another layout"
-    return found
+            given_up[node] = "what was added wants a weight that both use in another layout"
+    return given_up
 
 
 def _penalty(
-    model: Model, at: int, old: Mapping[Node, Given], known: dict[object, Floats]
+    model: Model, variable: int, old: Mapping[Node, Given], known: dict[object, Floats]
 ) -> Floats:
-    candidates = model.candidates[at]
-    given = old.get(model.nodes[at])
+    candidates = model.candidates[variable]
+    given = old.get(model.nodes[variable])
     key = (id(candidates), given)
     if key not in known:
         known[key] = np.array(

@@ -27,18 +27,21 @@ def axis_costs(cost: StepCost) -> tuple[AxisCost, ...]:
     sharing: set[frozenset[int]] = set()
     products: set[frozenset[int]] = set()
     for item in cost.items:
-        for each in item.communications:
+        for communication in item.communications:
             if item.kind == "weight":
-                sharing.add(frozenset(each.ranks))
+                sharing.add(frozenset(communication.ranks))
             elif item.kind == "operator" and sums_product(item.name):
-                products.add(frozenset(each.ranks))
-    found: dict[Axis, AxisCost] = {}
-    for axis, each in _axes(cost, sharing, products):
-        old = found.get(axis, AxisCost(axis, 0, 0.0, 0))
-        found[axis] = AxisCost(
-            axis, old.count + 1, old.seconds + each.seconds, old.received + each.received
+                products.add(frozenset(communication.ranks))
+    totals: dict[Axis, AxisCost] = {}
+    for axis, communication in _axes(cost, sharing, products):
+        old = totals.get(axis, AxisCost(axis, 0, 0.0, 0))
+        totals[axis] = AxisCost(
+            axis,
+            old.count + 1,
+            old.seconds + communication.seconds,
+            old.received + communication.received,
         )
-    return tuple(sorted(found.values(), key=lambda each: -each.seconds))
+    return tuple(sorted(totals.values(), key=lambda total: -total.seconds))
 
 
 def _axes(
@@ -46,17 +49,17 @@ def _axes(
 ) -> Iterator[tuple[Axis, Communication]]:
     known: dict[tuple[int, ...], Axis] = {}
     for item in cost.items:
-        for each in (*item.communications, *item.repeated):
-            if each.ranks not in known:
-                known[each.ranks] = axis_of_ranks(each.ranks, sharing, products)
-            yield _axis(item, each, known[each.ranks]), each
-    for each in cost.transfers:
-        yield "pipeline", each
+        for communication in (*item.communications, *item.repeated):
+            if communication.ranks not in known:
+                known[communication.ranks] = axis_of_ranks(communication.ranks, sharing, products)
+            yield _axis(item, communication, known[communication.ranks]), communication
+    for communication in cost.transfers:
+        yield "pipeline", communication
 
 
-def _axis(item: CostItem, each: Communication, by_ranks: Axis) -> Axis:
+def _axis(item: CostItem, communication: Communication, by_ranks: Axis) -> Axis:
     if item.kind == "weight":
-        return "data" if cause_of(each) == "gradients" else "optimizer"
+        return "data" if cause_of(communication) == "gradients" else "optimizer"
     if item.kind == "operator" and sums_product(item.name):
         return "tensor"
     return by_ranks

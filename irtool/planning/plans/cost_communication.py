@@ -88,7 +88,7 @@ def of_weight(
     size = prod(item.base or ()) * known.element
     ranks = item.mirror_ranks, item.gather_ranks
     mirrors, shared = gradient_communications(size, *ranks, machine, fusion)
-    own = (*mirrors, *(each for each in shared if known.trained or each.phase == "forward"))
+    own = (*mirrors, *(step for step in shared if known.trained or step.phase == "forward"))
     return Communicated(own)
 
 
@@ -98,9 +98,9 @@ def _communicated(
     """What a part of an accepted network communicates, each launch with its price."""
     steps = report.communications_owned.get(owner, ())
     return Communicated(
-        tuple(_launches((each for each in steps if not _is_again(each)), machine, fusion)),
-        tuple(_launches((each for each in steps if _is_again(each)), machine, fusion)),
-        tuple(f"{each.op}, {each.why}" for each in steps if each.bytes is None),
+        tuple(_launches((step for step in steps if not _is_again(step)), machine, fusion)),
+        tuple(_launches((step for step in steps if _is_again(step)), machine, fusion)),
+        tuple(f"{step.op}, {step.why}" for step in steps if step.bytes is None),
     )
 
 
@@ -149,7 +149,7 @@ def others(
 
 def transfers(report: CheckResult, machine: Machine) -> tuple[Communication, ...]:
     """What a stage sends to others and receives from them, and what the gradients of that do."""
-    steps = (each for each in report.communications if each.op in POINT_TO_POINT)
+    steps = (step for step in report.communications if step.op in POINT_TO_POINT)
     return tuple(_launches(steps, machine))
 
 

@@ -55,14 +55,14 @@ class _Kept:
                 self.moved[item.consumer, tensor] = item
 
     def bytes(self) -> int:
-        found: dict[object, float] = {}
+        kept: dict[object, float] = {}
         for read in self.structure.keeping.reads_of(self.again):
             stays = self._stays(read)
             if stays is not None:
                 key, size = stays
                 reader = read.operand[0] if read.operand is not None else read.result[0]
-                found[key] = self.structure.held(reader) * size
-        return round(sum(found.values()))
+                kept[key] = self.structure.held(reader) * size
+        return round(sum(kept.values()))
 
     def _stays(self, read: Read) -> tuple[object, int] | None:
         """What stays for a read, with its bytes; None for weights, batches and unknown sizes."""

@@ -143,11 +143,11 @@ class StepCost(Shown):
     @property
     def shares(self) -> dict[Cause, float]:
         """Seconds by cause."""
-        found = dict.fromkeys(CAUSES, 0.0)
+        shares = dict.fromkeys(CAUSES, 0.0)
         for item in self.items:
             for cause, seconds in item.seconds.items():
-                found[cause] += seconds
-        return found
+                shares[cause] += seconds
+        return shares
 
     @property
     def operations(self) -> int:
@@ -167,41 +167,47 @@ class StepCost(Shown):
     @property
     def hidden_at_best(self) -> float:
         """Seconds of communication that computing could hide, fused as it is."""
-        return sum(each.hidden for each in self.overlaps)
+        return sum(overlap.hidden for overlap in self.overlaps)
 
     @property
     def communications(self) -> Iterator[Communication]:
         """All collectives of the step."""
-        return (each for item in self.items for each in item.communications)
+        return (communication for item in self.items for communication in item.communications)
 
     @property
     def by_link(self) -> dict[str, float]:
         """Seconds of communication by the links that it uses."""
-        found = {level.name: 0.0 for level in self.machine.levels}
-        for (_, _, level), each in self.by_kind.items():
-            found[level] += each.seconds
-        return found
+        seconds = {level.name: 0.0 for level in self.machine.levels}
+        for (_, _, level), cost in self.by_kind.items():
+            seconds[level] += cost.seconds
+        return seconds
 
     @property
     def by_kind(self) -> dict[tuple[str, str, str], KindCost]:
         """Communication by collective, phase and links, the dearest first."""
-        found: dict[tuple[str, str, str], KindCost] = {}
-        for each in self.communications:
-            key = (each.op, each.phase, self.machine.level_of(each.ranks).name)
-            old = found.get(key, KindCost(0, 0.0, 0))
-            found[key] = KindCost(
-                old.count + 1, old.seconds + each.seconds, old.received + each.received
+        kinds: dict[tuple[str, str, str], KindCost] = {}
+        for communication in self.communications:
+            key = (
+                communication.op,
+                communication.phase,
+                self.machine.level_of(communication.ranks).name,
             )
-        return dict(sorted(found.items(), key=lambda pair: -pair[1].seconds))
+            old = kinds.get(key, KindCost(0, 0.0, 0))
+            kinds[key] = KindCost(
+                old.count + 1,
+                old.seconds + communication.seconds,
+                old.received + communication.received,
+            )
+        return dict(sorted(kinds.items(), key=lambda pair: -pair[1].seconds))
 
     @property
     def received(self) -> dict[tuple[str, str], int]:
         """Bytes that a device receives, by collective and phase."""
-        found: dict[tuple[str, str], int] = {}
-        for each in self.communications:
-            key = (each.op, each.phase)
-            found[key] = found.get(key, 0) + each.received
-        return found
+        received: dict[tuple[str, str], int] = {}
+        for communication in self.communications:
+            key = (communication.op, communication.phase)
+            received[key] = received.get(key, 0) + communication.received
+        return received
 
     def dearest(self, count: int) -> tuple[CostItem, ...]:
         """The items that take longest, the longest first."""
@@ -244,8 +250,8 @@ def step_cost(structure: Structure, report: CheckResult, machine: Machine) -> St
         if item.base is None or item.slice is None:
             unknown.append(f"weight {item.name}: {item.why}")
             continue
-        found, sizes = _weight(structure, item, known, report, machine, unknown)
-        items.append(found)
+        cost_item, sizes = _weight(structure, item, known, report, machine, unknown)
+        items.append(cost_item)
         weights, gradients, states = (
             weights + sizes[0], gradients + sizes[1], states + sizes[2],
         )  # fmt: skip
@@ -262,7 +268,9 @@ def step_cost(structure: Structure, report: CheckResult, machine: Machine) -> St
         gathered,
         inputs=_inputs(report),
         other=other,
-        fused=fused_bytes(each.launch for item in items for each in item.communications),
+        fused=fused_bytes(
+            communication.launch for item in items for communication in item.communications
+        ),
     )
     made = StepCost(
         machine,
@@ -285,12 +293,12 @@ def _of_unused(item: ParameterReport, own: int, known: Collection[str]) -> tuple
 
 def _inputs(report: CheckResult) -> int:
     """Bytes of one batch, as it arrives at a device."""
-    found = 0
+    total = 0
     for item in report.dataset:
         type = item.parameter.type if item.parameter is not None else None
         if type is not None and min(item.slice, default=0) >= 0:
-            found += prod(item.slice) * item_bytes(type.dtype)
-    return found
+            total += prod(item.slice) * item_bytes(type.dtype)
+    return total
 
 
 def _element_of(item: ParameterReport) -> int:
@@ -435,9 +443,9 @@ def _weight(
     own = of_weight(structure, item, known, report, machine)
     unknown += (unsized(f"weight {item.name}: {text}") for text in own.unsized)
     seconds: dict[Cause, float] = {"optimizer": cost.update}
-    for each in own.once:
-        cause = cause_of(each)
-        seconds[cause] = seconds.get(cause, 0.0) + each.seconds
+    for communication in own.once:
+        cause = cause_of(communication)
+        seconds[cause] = seconds.get(cause, 0.0) + communication.seconds
     users = tuple(dict.fromkeys(ref.node for ref in known.users if ref.node is not None))
-    found = CostItem("weight", item.user, item.name, seconds, own.once, users=users)
-    return found, (cost.weights, cost.gradients, cost.states)
+    cost_item = CostItem("weight", item.user, item.name, seconds, own.once, users=users)
+    return cost_item, (cost.weights, cost.gradients, cost.states)

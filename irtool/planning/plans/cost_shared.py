@@ -18,12 +18,21 @@ from irtool.planning.plans.cost_items import CostItem
 
 def with_common_starts(items: Sequence[CostItem], machine: Machine) -> tuple[CostItem, ...]:
     """The items, what is fused among them priced together: each bucket starts once."""
-    fused = [(item, each) for item in items for each in item.communications if each.fusion]
-    launches = [each.launch for _, each in fused]
+    fused = [
+        (item, communication)
+        for item in items
+        for communication in item.communications
+        if communication.fusion
+    ]
+    launches = [communication.launch for _, communication in fused]
     seconds = iter(step_seconds(launches, machine))
     return tuple(
         _priced(
-            item, [next(seconds) if each.fusion else each.seconds for each in item.communications]
+            item,
+            [
+                next(seconds) if communication.fusion else communication.seconds
+                for communication in item.communications
+            ],
         )
         for item in items
     )
@@ -32,7 +41,8 @@ def with_common_starts(items: Sequence[CostItem], machine: Machine) -> tuple[Cos
 def _priced(item: CostItem, seconds: Sequence[float]) -> CostItem:
     """An item whose communications take so long."""
     made = tuple(
-        replace(each, seconds=own) for each, own in zip(item.communications, seconds, strict=True)
+        replace(communication, seconds=own)
+        for communication, own in zip(item.communications, seconds, strict=True)
     )
     if made == item.communications:
         return item
@@ -70,11 +80,11 @@ def overlaps(items: Sequence[CostItem], machine: Machine) -> tuple[Overlap, Over
             continue
         needed = min((before[node] for node in users), default=0.0)
         made = max((after[node] + backward[node] for node in users), default=gradients)
-        for each in item.communications:
-            if each.op == "AllGather":
-                gathers.append((each.launch, computing - needed))
+        for communication in item.communications:
+            if communication.op == "AllGather":
+                gathers.append((communication.launch, computing - needed))
             else:
-                sums.append((each.launch, made))
+                sums.append((communication.launch, made))
     return _overlap(sums, gradients, machine), _overlap(gathers, computing, machine)
 
 
@@ -92,23 +102,23 @@ def _computing(items: Sequence[CostItem]) -> tuple[dict[Node, float], dict[Node,
 
 def _as_run(nodes: Iterable[Node]) -> list[Node]:
     """Nodes of a dump in an order in which they can run: graphs are printed in another one."""
-    found = list(nodes)
-    dump = dump_of(found[0]) if found else None
+    listed = list(nodes)
+    dump = dump_of(listed[0]) if listed else None
     if dump is None:
-        return found
+        return listed
     place: dict[Node, int] = {}
     for number, item in enumerate(dump.whole().nodes):
         place.setdefault(item.node, number)
-    return sorted(found, key=lambda node: place.get(node, -1))
+    return sorted(listed, key=lambda node: place.get(node, -1))
 
 
 def _sums_before(seconds: Mapping[Node, float]) -> dict[Node, float]:
-    found: dict[Node, float] = {}
+    sums: dict[Node, float] = {}
     now = 0.0
     for node, own in seconds.items():
-        found[node] = now
+        sums[node] = now
         now += own
-    return found
+    return sums
 
 
 def _overlap(timed: Sequence[tuple[Launch, float]], horizon: float, machine: Machine) -> Overlap:

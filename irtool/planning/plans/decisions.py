@@ -1,7 +1,7 @@
 """Optimizer parallel by weight and recomputation by operator, as decisions of the search.
 
 Both belong to one operator alone, so that they cost the search nothing in width: an operator has
-further ways to run, each with its own seconds and bytes.
+further modes to run, each with its own seconds and bytes.
 
 * Optimizer parallel: the weights that an operator decides are cut over their replicas, or not.
   MindSpore takes that as ``enable_parallel_optimizer`` with ``parallel_optimizer=False`` on
@@ -27,7 +27,7 @@ from irtool.planning.cost.costs import compute_seconds
 from irtool.planning.cost.kept import FIXED
 from irtool.planning.cost.structure import Parameter, Structure
 from irtool.planning.cost.weights import WeightCost, weight_cost
-from irtool.planning.limits.ways import Choice, Ways
+from irtool.planning.limits.modes import Choice, Modes
 from irtool.planning.plans.cost_items import CostItem
 from irtool.planning.plans.cost_report import StepCost
 from irtool.planning.plans.cost_shared import with_common_starts
@@ -41,8 +41,8 @@ class Decisions:
     """What was decided beside strategies; nodes are those of the dump without strategies.
 
     Attributes:
-        sharded: weights that optimizer parallel cuts; ``whole``: others that it could cut. None:
-            the context decides.
+        sharded: weights that optimizer parallel cuts; None: the context decides.
+        unsharded: others that it could cut.
         recomputed: operators that run again; None: nobody asked.
         seconds: that recomputation adds to a step.
         saved: bytes of results that are not kept; ``held``: bytes of the largest layer, while it
@@ -50,21 +50,21 @@ class Decisions:
     """
 
     sharded: tuple[str, ...] | None
-    whole: tuple[str, ...]
+    unsharded: tuple[str, ...]
     recomputed: tuple[Node, ...] | None
     seconds: float = 0.0
     saved: int = 0
     held: int = 0
 
 
-class DecidedWays:
-    """The ways of all operators of a model.
+class DecidedModes:
+    """The modes of all operators of a model.
 
     Args:
         model: its context has optimizer parallel off, if that is to be decided.
         optimizer: whether to decide optimizer parallel.
         recompute: whether to decide recomputation.
-        inside: of a pipeline stage, its operators: all others have one way.
+        inside: of a pipeline stage, its operators: all others have one mode.
         in_flight: micro-batches whose results are held at once.
     """
 
@@ -89,68 +89,68 @@ class DecidedWays:
         for parameter in structure.parameters:
             if parameter.owner is not None and parameter.owner.node is not None:
                 self._owned.setdefault(parameter.owner.node, []).append(parameter)
-        self._known: dict[object, Ways] = {}
+        self._known: dict[object, Modes] = {}
         self._shares = self._shares_of_layers()
-        self.ways = [self._of(at) for at in range(len(model.nodes))]
+        self.modes = [self._of(variable) for variable in range(len(model.nodes))]
 
-    def is_sharded(self, way: int) -> bool:
-        """Whether a way cuts the operator's weights."""
-        return self.optimizer and way % 2 == 1
+    def is_sharded(self, mode: int) -> bool:
+        """Whether a mode cuts the operator's weights."""
+        return self.optimizer and mode % 2 == 1
 
-    def is_recomputed(self, way: int) -> bool:
-        """Whether a way runs the operator again."""
-        return self.recompute and (way // 2 if self.optimizer else way) == 1
+    def is_recomputed(self, mode: int) -> bool:
+        """Whether a mode runs the operator again."""
+        return self.recompute and (mode // 2 if self.optimizer else mode) == 1
 
-    def above(self, choices: Sequence[int], ways: Sequence[int]) -> float:
+    def above(self, choices: Sequence[int], modes: Sequence[int]) -> float:
         """Bytes that the largest layer holds while it is recomputed, above the shares of all.
 
         A mean of layers is at most the largest, and it adds up operator by operator.
         """
-        layers = self._recomputed(choices, ways)
+        layers = self._recomputed(choices, modes)
         shares = sum(self._shares.get(layer, 0.0) * held for layer, held in layers.items())
         return max(layers.values(), default=0.0) - shares
 
-    def made(self, at: int, choice: int, way: int) -> float:
+    def made(self, variable: int, choice: int, mode: int) -> float:
         """Bytes that an operator makes anew."""
-        return self._kept(at, choice) if self.is_recomputed(way) else 0.0
+        return self._kept(variable, choice) if self.is_recomputed(mode) else 0.0
 
-    def layer(self, at: int) -> str:
+    def layer(self, variable: int) -> str:
         """The layer of an operator."""
-        return layer_of_scope(self.model.nodes[at].scope)
+        return layer_of_scope(self.model.nodes[variable].scope)
 
-    def share(self, at: int) -> float:
+    def share(self, variable: int) -> float:
         """The share of what an operator makes anew that it holds."""
-        return self._shares.get(self.layer(at), 0.0)
+        return self._shares.get(self.layer(variable), 0.0)
 
     def _shares_of_layers(self) -> dict[str, float]:
         """Equal shares for the layers that may be the largest: those of about the largest size."""
         sizes: dict[str, float] = {}
-        for at, node in enumerate(self.model.nodes) if self.recompute else ():
+        for variable, node in enumerate(self.model.nodes) if self.recompute else ():
             if self._may_run_again(node):
-                layer = self.layer(at)
-                sizes[layer] = sizes.get(layer, 0.0) + self._kept(at, 0)
+                layer = self.layer(variable)
+                sizes[layer] = sizes.get(layer, 0.0) + self._kept(variable, 0)
         largest = max(sizes.values(), default=0.0)
         large = [layer for layer, size in sizes.items() if size >= 0.9 * largest]
         return {layer: 1 / len(large) for layer in large}
 
-    def _recomputed(self, choices: Sequence[int], ways: Sequence[int]) -> dict[str, float]:
+    def _recomputed(self, choices: Sequence[int], modes: Sequence[int]) -> dict[str, float]:
         """Bytes that recomputation makes anew, by layer."""
         layers: dict[str, float] = {}
-        for at, (choice, way) in enumerate(zip(choices, ways, strict=True)):
-            if self.is_recomputed(way):
-                node = self.model.nodes[at]
+        for variable, (choice, mode) in enumerate(zip(choices, modes, strict=True)):
+            if self.is_recomputed(mode):
+                node = self.model.nodes[variable]
                 layer = layer_of_scope(node.scope)
-                layers[layer] = layers.get(layer, 0.0) + self._kept(at, choice)
+                layers[layer] = layers.get(layer, 0.0) + self._kept(variable, choice)
         return layers
 
-    def _kept(self, at: int, choice: int) -> float:
-        judgement = self.model.candidates[at].items[choice].judgement
-        return kept_bytes(self.model.structure, self.model.nodes[at], judgement)
+    def _kept(self, variable: int, choice: int) -> float:
+        judgement = self.model.candidates[variable].items[choice].judgement
+        return kept_bytes(self.model.structure, self.model.nodes[variable], judgement)
 
-    def _of(self, at: int) -> Ways:
-        model, node = self.model, self.model.nodes[at]
+    def _of(self, variable: int) -> Modes:
+        model, node = self.model, self.model.nodes[variable]
         if self._inside is not None and node not in self._inside:
-            return self._plain(at)
+            return self._plain(variable)
         owned = [item for item in self._owned.get(node, ()) if item.trained]
         again = self.recompute and self._may_run_again(node)
         shown = tuple(
@@ -158,61 +158,73 @@ class DecidedWays:
             for p in owned
             if p.owner is not None
         )
-        key = (id(model.unary[at]), id(model.memory[at]), shown, again, self.share(at))
-        found = self._known.get(key)
-        if found is not None:
-            return found
-        seconds, held = [model.unary[at]], [model.memory[at]]
+        key = (
+            id(model.unary[variable]),
+            id(model.memory[variable]),
+            shown,
+            again,
+            self.share(variable),
+        )
+        modes = self._known.get(key)
+        if modes is not None:
+            return modes
+        seconds, held = [model.unary[variable]], [model.memory[variable]]
         if self.optimizer:
-            more = self._sharded(at, owned)
+            more = self._sharded(variable, owned)
             seconds.append(seconds[0] + more[0])
             held.append(held[0] + more[1])
         if self.recompute:
-            more = self._again(at) if again else (np.full(len(model.unary[at]), inf), np.zeros(1))
-            seconds += [each + more[0] for each in list(seconds)]
-            saved = more[1] * (self._in_flight - self.share(at))
-            held += [each - saved for each in list(held)]
-        found = self._known[key] = Ways(tuple(seconds), tuple(held))
-        return found
+            more = (
+                self._again(variable)
+                if again
+                else (np.full(len(model.unary[variable]), inf), np.zeros(1))
+            )
+            seconds += [spent + more[0] for spent in list(seconds)]
+            saved = more[1] * (self._in_flight - self.share(variable))
+            held += [size - saved for size in list(held)]
+        modes = self._known[key] = Modes(tuple(seconds), tuple(held))
+        return modes
 
-    def _plain(self, at: int) -> Ways:
-        """The one way of an operator of which nothing is decided."""
-        seconds, held = self.model.unary[at], self.model.memory[at]
+    def _plain(self, variable: int) -> Modes:
+        """The one mode of an operator of which nothing is decided."""
+        seconds, held = self.model.unary[variable], self.model.memory[variable]
         key = (id(seconds), id(held))
         if key not in self._known:
-            self._known[key] = Ways((seconds,), (held,))
+            self._known[key] = Modes((seconds,), (held,))
         return self._known[key]
 
-    def _sharded(self, at: int, owned: Sequence[Parameter]) -> tuple[Floats, Floats]:
+    def _sharded(self, variable: int, owned: Sequence[Parameter]) -> tuple[Floats, Floats]:
         """Seconds and bytes that optimizer parallel adds."""
-        items = self.model.candidates[at].items
+        items = self.model.candidates[variable].items
         seconds, held = np.zeros(len(items)), np.zeros(len(items))
         for place in range(len(items)) if owned else ():
             for parameter in owned:
-                whole, cut = self.costs(parameter, at, place)
-                seconds[place] += cut.seconds - whole.seconds
-                held[place] += cut.stored_bytes - whole.stored_bytes
+                uncut, cut = self.costs(parameter, variable, place)
+                seconds[place] += cut.seconds - uncut.seconds
+                held[place] += cut.stored_bytes - uncut.stored_bytes
         if not held.any():
             seconds[:] = inf  # there is nothing to cut
         return seconds, held
 
-    def costs(self, parameter: Parameter, at: int, choice: int) -> tuple[WeightCost, WeightCost]:
+    def costs(
+        self, parameter: Parameter, variable: int, choice: int
+    ) -> tuple[WeightCost, WeightCost]:
         """A weight whole and cut."""
-        judgement = self.model.candidates[at].items[choice].judgement
+        judgement = self.model.candidates[variable].items[choice].judgement
         machine = self.model.machine
         return (
             weight_cost(self.model.structure, parameter, judgement, machine),
             weight_cost(self._sharding, parameter, judgement, machine),
         )
 
-    def _gathered(self, parameter: Parameter, whole: WeightCost, cut: WeightCost) -> int:
+    def _gathered(self, parameter: Parameter, uncut: WeightCost, cut: WeightCost) -> int:
         """Bytes of a weight that stays gathered for the backward pass where it is cut."""
-        is_cut = cut.weights != whole.weights
-        return whole.weights if is_cut and self.model.structure.reads(parameter) else 0
+        is_cut = cut.weights != uncut.weights
+        return uncut.weights if is_cut and self.model.structure.reads(parameter) else 0
 
-    def owned(self, at: int) -> Sequence[Parameter]:
+    def owned(self, variable: int) -> Sequence[Parameter]:
         """Trained weights that an operator decides."""
-        return [item for item in self._owned.get(self.model.nodes[at], ()) if item.trained]
+        return [item for item in self._owned.get(self.model.nodes[variable], ()) if item.trained]
 
     def _may_run_again(self, node: Node) -> bool:
         structure = self.model.structure
@@ -225,11 +237,11 @@ class DecidedWays:
             return False
         return all(layer_of_scope(user.scope) == layer for user in node.users)
 
-    def _again(self, at: int) -> tuple[Floats, Floats]:
+    def _again(self, variable: int) -> tuple[Floats, Floats]:
         """Seconds that running an operator again adds, and bytes of results that it saves."""
-        structure, node = self.model.structure, self.model.nodes[at]
+        structure, node = self.model.structure, self.model.nodes[variable]
         judged = structure.calls[node]
-        items = self.model.candidates[at].items
+        items = self.model.candidates[variable].items
         seconds, saved = np.zeros(len(items)), np.zeros(len(items))
         for place, item in enumerate(items):
             kept = kept_bytes(structure, node, item.judgement)
@@ -247,26 +259,27 @@ class DecidedWays:
     def decided(self, choice: Choice) -> Decisions:
         """What a choice says of weights and operators."""
         sharded: list[str] = []
-        whole: list[str] = []
+        unsharded: list[str] = []
         again: list[Node] = []
         seconds, saved = 0.0, 0.0
-        for at, (candidate, way) in enumerate(zip(choice.choices, choice.ways, strict=True)):
-            for parameter in self.owned(at) if self.optimizer else ():
-                before, after = self.costs(parameter, at, candidate)
+        chosen = zip(choice.choices, choice.modes, strict=True)
+        for variable, (candidate, mode) in enumerate(chosen):
+            for parameter in self.owned(variable) if self.optimizer else ():
+                before, after = self.costs(parameter, variable, candidate)
                 if before.stored_bytes != after.stored_bytes:
-                    (sharded if self.is_sharded(way) else whole).append(parameter.name)
-            if self.is_recomputed(way):
-                again.append(self.model.nodes[at])
-                more = self._again(at)
+                    (sharded if self.is_sharded(mode) else unsharded).append(parameter.name)
+            if self.is_recomputed(mode):
+                again.append(self.model.nodes[variable])
+                more = self._again(variable)
                 seconds += float(more[0][candidate])
                 saved += float(more[1][candidate])
         return Decisions(
             tuple(sharded) if self.optimizer else None,
-            tuple(whole),
+            tuple(unsharded),
             tuple(again) if self.recompute else None,
             seconds,
             int(saved),
-            int(max(self._recomputed(choice.choices, choice.ways).values(), default=0.0)),
+            int(max(self._recomputed(choice.choices, choice.modes).values(), default=0.0)),
         )
 
     def priced(self, cost: StepCost, choice: Choice, twins: Mapping[Node, Node]) -> StepCost:
@@ -279,10 +292,13 @@ class DecidedWays:
         """
         items = list(cost.items)
         memory = replace(cost.memory, recomputed=self.decided(choice).held)
-        weights = {item.name: at for at, item in enumerate(items) if item.kind == "weight"}
-        for at, (candidate, way) in enumerate(zip(choice.choices, choice.ways, strict=True)):
-            for parameter in self.owned(at) if self.is_sharded(way) else ():
-                before, after = self.costs(parameter, at, candidate)
+        weights = {
+            item.name: position for position, item in enumerate(items) if item.kind == "weight"
+        }
+        chosen = zip(choice.choices, choice.modes, strict=True)
+        for variable, (candidate, mode) in enumerate(chosen):
+            for parameter in self.owned(variable) if self.is_sharded(mode) else ():
+                before, after = self.costs(parameter, variable, candidate)
                 place = weights.get(parameter.name)
                 if place is not None:
                     items[place] = _weight_item(items[place], after)
@@ -293,13 +309,15 @@ class DecidedWays:
                     states=memory.states + after.states - before.states,
                     gathered=memory.gathered + self._gathered(parameter, before, after),
                 )
-            if self.is_recomputed(way):
-                node = twins[self.model.nodes[at]]
-                seconds = float(self._again(at)[0][candidate])
+            if self.is_recomputed(mode):
+                node = twins[self.model.nodes[variable]]
+                seconds = float(self._again(variable)[0][candidate])
                 name = f"{primitive(node)} again"
                 items.append(CostItem("recompute", node, name, {"compute": seconds}, ()))
         priced = with_common_starts(items, cost.machine)
-        launches = (each.launch for item in priced for each in item.communications)
+        launches = (
+            communication.launch for item in priced for communication in item.communications
+        )
         memory = replace(memory, fused=fused_bytes(launches))
         return replace(cost, items=priced, memory=memory)
 
@@ -307,7 +325,7 @@ class DecidedWays:
 def _weight_item(item: CostItem, cost: WeightCost) -> CostItem:
     seconds = {
         "optimizer": cost.update,
-        "gradients": sum(each.seconds for each in cost.mirrors),
-        "optimizer parallel": sum(each.seconds for each in cost.shared),
+        "gradients": sum(communication.seconds for communication in cost.mirrors),
+        "optimizer parallel": sum(communication.seconds for communication in cost.shared),
     }
     return replace(item, seconds=seconds, communications=(*cost.mirrors, *cost.shared))

@@ -151,14 +151,14 @@ def network_edits(
     trials = [*_unusual(groups, report), *_settings(report, context, asked)]
     trials += _around(groups, report, asked, with_fewer=edges is not None)
     most = max(_FEWEST_TRIED, min(MOST_TRIED, work // max(1, len(report.operators))))
-    found: list[NetworkEdit] = []
+    edits: list[NetworkEdit] = []
     for trial in trials[:most]:
         made = _tried(trial, structure, network, report, before, asked)
         if made is not None:
-            found.append(made)
-    found.sort(key=lambda edit: (not edit.is_usual, -edit.seconds, -edit.bytes))
-    saving = [edit for edit in found if _is_worth(edit, before)]
-    dearer = [edit for edit in found if edit not in saving and edit.removes] if edges else []
+            edits.append(made)
+    edits.sort(key=lambda edit: (not edit.is_usual, -edit.seconds, -edit.bytes))
+    saving = [edit for edit in edits if _is_worth(edit, before)]
+    dearer = [edit for edit in edits if edit not in saving and edit.removes] if edges else []
     dearer.sort(key=lambda edit: -edit.seconds)
     return NetworkEdits(before, tuple(saving), min(most, len(trials)), tuple(dearer))
 
@@ -184,11 +184,11 @@ def _key(item: OperatorReport) -> _Key:
 
 
 def _groups(report: CheckResult) -> _Groups:
-    found: dict[_Key, dict[Strategy, list[OperatorReport]]] = {}
+    groups: dict[_Key, dict[Strategy, list[OperatorReport]]] = {}
     for item in report.operators:
         if item.strategy is not None and item.node.has_strategy:
-            found.setdefault(_key(item), {}).setdefault(item.strategy, []).append(item)
-    return found
+            groups.setdefault(_key(item), {}).setdefault(item.strategy, []).append(item)
+    return groups
 
 
 def _unusual(groups: _Groups, report: CheckResult) -> Iterator[_Trial]:
@@ -259,7 +259,7 @@ def _around(
 ) -> Iterator[_Trial]:
     """Other strategies for the operators on both sides of redistributions, near ones first."""
     alike = {
-        item.node: tuple(each.node for each in items)
+        item.node: tuple(other.node for other in items)
         for strategies in groups.values()
         for items in strategies.values()
         for item in items
@@ -467,15 +467,15 @@ def edits_of_causes(
     return {node: known[key] for node, key in keys.items()}
 
 
-def _alternatives(found: NetworkEdits) -> tuple[NetworkEdit, ...]:
+def _alternatives(edits: NetworkEdits) -> tuple[NetworkEdit, ...]:
     """What saves something, and a strategy that takes the collective away whatever it costs."""
-    saving = _told(found.edits)
+    saving = _shown(edits.edits)
     if any(edit.nodes for edit in saving):
         return saving
-    return saving + tuple(edit for edit in _told(found.dearer) if edit.nodes)[:1]
+    return saving + tuple(edit for edit in _shown(edits.dearer) if edit.nodes)[:1]
 
 
-def _told(edits: Sequence[NetworkEdit]) -> tuple[NetworkEdit, ...]:
+def _shown(edits: Sequence[NetworkEdit]) -> tuple[NetworkEdit, ...]:
     """One edit a place, of those that do away with what was asked for."""
     places: dict[object, NetworkEdit] = {}
     for edit in edits:

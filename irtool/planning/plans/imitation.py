@@ -15,7 +15,7 @@ from irtool.planning.cost.structure import structure_of
 from irtool.planning.limits.memory import search as cheapest
 from irtool.planning.plans.annotate import with_strategies
 from irtool.planning.plans.cost_report import StepCost, step_cost
-from irtool.planning.plans.plan import Plan, told
+from irtool.planning.plans.plan import Plan, plan_of_choices
 from irtool.planning.propagation.search import search as propagate
 from irtool.planning.recursive.cut_costs import ROW_COEFFICIENT
 from irtool.planning.recursive.kinds import NotSearchable
@@ -153,10 +153,10 @@ def imitate(
     }
     _check_legal(problem, kept, algorithm)
     model = model_of(problem.structure, machine, problem.current, kept)
-    made = told(model, cheapest(model, None), problem.current, None, elapsed)
+    made = plan_of_choices(model, cheapest(model, None), problem.current, None, elapsed)
     operators = tuple(
-        replace(each, pinned=False) if node not in fixed else each
-        for each, node in zip(made.operators, _order(problem, made), strict=True)
+        replace(operator, pinned=False) if node not in fixed else operator
+        for operator, node in zip(made.operators, _order(problem, made), strict=True)
     )
     return replace(
         made,
@@ -213,4 +213,4 @@ def _before(
 def _order(problem: Problem, made: Plan) -> list[Node]:
     """The problem's nodes of a plan's operators."""
     plain = dict(zip(made.dump.nodes(), problem.structure.dump.nodes(), strict=True))
-    return [plain[each.node] for each in made.operators]
+    return [plain[operator.node] for operator in made.operators]

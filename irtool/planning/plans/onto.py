@@ -114,9 +114,13 @@ def _why_not(problem: Problem, item: OperatorReport, twin: Node) -> str:
     shapes = [tuple(tensor.shape for tensor in call.tensors) for call in (old, new)]
     if shapes[0] != shapes[1]:
         return f"its operands were {_shapes(shapes[0])}, and are {_shapes(shapes[1])}"
-    found = judge(new, item.strategy, problem.structure.operators, out_strategy=item.out_strategy)
-    if found.verdict != "legal":
-        return found.reasons[0].message if found.reasons else "its strategy is no longer legal"
+    judgement = judge(
+        new, item.strategy, problem.structure.operators, out_strategy=item.out_strategy
+    )
+    if judgement.verdict != "legal":
+        return (
+            judgement.reasons[0].message if judgement.reasons else "its strategy is no longer legal"
+        )
     return ""
 
 

@@ -33,24 +33,24 @@ class Tried(Generic[P]):
 
 
 def overlapped(
-    at: Callable[[Hiding], Tried[P]], overlap: float, own: Tried[P] | None
+    search: Callable[[Hiding], Tried[P]], overlap: float, own: Tried[P] | None
 ) -> tuple[Tried[P], float]:
     """The cheapest plan that is found, and the best bound.
 
     Args:
-        at: the cheapest plan where some seconds do not count, with the bound of that search (the
-            bound of one in which all count is none of plans that hide).
+        search: the cheapest plan where some seconds do not count, with the bound of that search
+            (the bound of one in which all count is none of plans that hide).
         overlap: what part of what can hide does.
         own: the plan that the dump has, if it is one of those that may be.
     """
     # What hides nothing may be the cheapest: a bucket of fused sums waits for the last of them.
-    tried = [at(Hiding()), *([own] if own is not None else [])]
+    tried = [search(Hiding()), *([own] if own is not None else [])]
     low, high, share, bound = 0.0, 1.0, 1.0, 0.0
     for _ in range(TRIES):
-        made = at(Hiding(overlap * share, overlap, overlap * (1 - share)))
+        made = search(Hiding(overlap * share, overlap, overlap * (1 - share)))
         tried.append(made)
         bound = max(bound, made.bound)
-        if min(each.cost.seconds for each in tried) <= bound * (1 + _CLOSE):
+        if min(trial.cost.seconds for trial in tried) <= bound * (1 + _CLOSE):
             break
         if made.cost.overlaps[0].hideable > _backward(made.cost):
             high = share
@@ -59,7 +59,7 @@ def overlapped(
         if low == high:
             break
         share = (low + high) / 2
-    best = min(tried, key=lambda each: each.cost.seconds)
+    best = min(tried, key=lambda trial: trial.cost.seconds)
     return best, min(bound, best.cost.seconds)
 
 

@@ -25,7 +25,7 @@ from irtool.planning.plans.annotate import with_strategies
 from irtool.planning.plans.border import Border, Share, share_of
 from irtool.planning.plans.compatible import compatible
 from irtool.planning.plans.cost_report import StepCost, step_cost
-from irtool.planning.plans.decisions import DecidedWays, Decisions
+from irtool.planning.plans.decisions import DecidedModes, Decisions
 from irtool.planning.plans.onto import Onto, taken_over
 from irtool.planning.plans.overlapping import Tried, overlapped
 from irtool.planning.plans.ties import (
@@ -46,7 +46,7 @@ from irtool.planning.search.problem import (
     planned_context,
     problem_of,
 )
-from irtool.planning.search.search import Found, Search
+from irtool.planning.search.search import Search, Solution
 from irtool.planning.search.tables import CannotPlan, Given, Hiding, Model, model_of
 from irtool.sharding.check import check
 from irtool.sharding.network.care import primitive
@@ -259,10 +259,12 @@ class _Searching:
     def _own(self, model: Model) -> Tried[Plan] | None:
         """The plan that the dump has, if it is within what is given."""
         own = model.own
-        if own is None or any(not each.agrees(own) for each in model.shared):
+        if own is None or any(not weight.agrees(own) for weight in model.shared):
             return None
         elapsed = time.process_time() - self.started
-        made = told(model, Found(own, 0.0, 0), self.problem.current, self.limit, elapsed)
+        made = plan_of_choices(
+            model, Solution(own, 0.0, 0), self.problem.current, self.limit, elapsed
+        )
         if self.limit is not None and made.after.memory.total > self.limit:
             return None
         return Tried(made, made.after, 0.0)
@@ -293,14 +295,16 @@ def _made(
     """The plan of a model, with what else is to be decided; it keeps the limit."""
     decided = None
     if optimizer or recompute:
-        decided = DecidedWays(model, optimizer=optimizer, recompute=recompute)
+        decided = DecidedModes(model, optimizer=optimizer, recompute=recompute)
 
     def searched(room: int | None) -> _Counted:
         if decided is not None:
             return _decided(model, problem, decided, room, started)
-        found = search(model, room)
-        made = told(model, found, problem.current, room, time.process_time() - started)
-        return _Counted(made, model.memory_of(found.choices))
+        solution = search(model, room)
+        made = plan_of_choices(
+            model, solution, problem.current, room, time.process_time() - started
+        )
+        return _Counted(made, model.memory_of(solution.choices))
 
     if limit is None:
         return searched(None).plan
@@ -326,7 +330,7 @@ def _within(limit: int, searched: Callable[[int], _Counted]) -> Plan:
         try:
             made = searched(room)
         except TooLittleMemory as error:
-            made = searched(math.ceil(error.found))
+            made = searched(math.ceil(error.fewest))
             fewest = min(fewest, made.plan.after.memory.total)
             if made.plan.after.memory.total > limit:
                 raise TooLittleMemory(limit, fewest, error.least + constant, error.help) from None
@@ -340,10 +344,10 @@ def _within(limit: int, searched: Callable[[int], _Counted]) -> Plan:
         constant = memory.inputs + memory.other
         room = limit - constant if is_first else math.floor(limit - made.above)
     tried = list(_with_more_room(limit, searched, made, min(most, limit - made.above)))
-    fitting = (each for each in tried if each.after.memory.total <= limit)
-    best = min((made.plan, *fitting), key=lambda each: each.after.seconds)
+    fitting = (candidate for candidate in tried if candidate.after.memory.total <= limit)
+    best = min((made.plan, *fitting), key=lambda candidate: candidate.after.seconds)
     if min(most, limit - made.above) > limit:  # tables that count too much show less
-        bound = min([bound, *(each.lower_bound or 0.0 for each in tried)])
+        bound = min([bound, *(candidate.lower_bound or 0.0 for candidate in tried)])
     return replace(best, lower_bound=min(bound, best.after.seconds))
 
 
@@ -377,23 +381,23 @@ _SAME_ROOM = 1e-3
 
 
 def _decided(
-    model: Model, problem: Problem, decided: DecidedWays, limit: int | None, started: float
+    model: Model, problem: Problem, decided: DecidedModes, limit: int | None, started: float
 ) -> _Counted:
     """The plan of a model, with what else is decided."""
     own = Search(model)
-    choice = Limited(own, decided.ways, decided if decided.recompute else None).cheapest(limit)
+    choice = Limited(own, decided.modes, decided if decided.recompute else None).cheapest(limit)
     elapsed = time.process_time() - started
-    found = Found(choice.choices, choice.bound, own.rounds)
+    solution = Solution(choice.choices, choice.bound, own.rounds)
     decisions = decided.decided(choice)
-    made = told(
-        model, found, problem.current, limit, elapsed, recomputed=decisions.recomputed or ()
+    made = plan_of_choices(
+        model, solution, problem.current, limit, elapsed, recomputed=decisions.recomputed or ()
     )
     pairs = zip(model.structure.dump.nodes(), made.dump.nodes(), strict=True)
     after = decided.priced(made.after, choice, dict(pairs))
     if decisions.sharded:
         refuse_illegal(check(made.dump, replace(made.context, parallel_optimizer=True)))
     bound = min(choice.bound, after.seconds)
-    above = decided.above(choice.choices, choice.ways) if decided.recompute else 0.0
+    above = decided.above(choice.choices, choice.modes) if decided.recompute else 0.0
     made = replace(made, after=after, decisions=decisions, lower_bound=bound)
     return _Counted(made, choice.held + above)
 
@@ -410,35 +414,37 @@ def _untied(
     if any(problem.current.get(node) != given for node, given in fixed.items()):
         return made  # the dump's strategies are not what is asked for: nothing to be near to
 
-    def tell(found: Found) -> Plan:
-        return told(model, found, problem.current, limit, time.process_time() - started)
+    def plan_with(solution: Solution) -> Plan:
+        return plan_of_choices(
+            model, solution, problem.current, limit, time.process_time() - started
+        )
 
     def at_price(price: float) -> Priced:
         slower = with_slower_links(model.machine, price)
-        found = search(model_of(model.structure, slower, problem.current, fixed), limit)
-        return Priced(found, tell(found).after)
+        solution = search(model_of(model.structure, slower, problem.current, fixed), limit)
+        return Priced(solution, plan_with(solution).after)
 
-    fastest = Priced(Found((), made.lower_bound or 0.0, made.rounds), made.after)
-    best, bound = no_dearer(fastest, Priced(Found(own, 0.0, made.rounds), before), at_price)
-    found = tell(replace(best.found, bound=bound))
-    if limit is not None and found.after.memory.total > limit:
+    fastest = Priced(Solution((), made.lower_bound or 0.0, made.rounds), made.after)
+    best, bound = no_dearer(fastest, Priced(Solution(own, 0.0, made.rounds), before), at_price)
+    untied = plan_with(replace(best.solution, bound=bound))
+    if limit is not None and untied.after.memory.total > limit:
         return made
-    if found.after.seconds <= made.after.seconds * (1 + 1e-9):
-        return found
-    saved = 1 - made.after.seconds / found.after.seconds
+    if untied.after.seconds <= made.after.seconds * (1 + 1e-9):
+        return untied
+    saved = 1 - made.after.seconds / untied.after.seconds
     dearer = communication_of(made.after) / communication_of(before) - 1
     note = (
         f"a plan that saves {100 * saved:.2g} % more of the step communicates {100 * dearer:.2g} % "
         "dearer than the dump's strategies, and is not taken"
     )
-    return replace(found, notes=(*found.notes, note), passed_over=made.after)
+    return replace(untied, notes=(*untied.notes, note), passed_over=made.after)
 
 
 def _border(dump: Dump, region: frozenset[Node], made: Plan, other: Plan) -> Border:
     shares: list[Share] = []
-    for each in (made, other):
-        pairs = zip(dump.nodes(), each.dump.nodes(), strict=True)
-        shares.append(share_of(each.after, {new for old, new in pairs if old in region}))
+    for candidate in (made, other):
+        pairs = zip(dump.nodes(), candidate.dump.nodes(), strict=True)
+        shares.append(share_of(candidate.after, {new for old, new in pairs if old in region}))
     count = sum(
         old in region and new in made.report.by_node
         for old, new in zip(dump.nodes(), made.dump.nodes(), strict=True)
@@ -449,9 +455,9 @@ def _border(dump: Dump, region: frozenset[Node], made: Plan, other: Plan) -> Bor
 # -- the answer ----------------------------------------------------------------------------------
 
 
-def told(
+def plan_of_choices(
     model: Model,
-    found: Found,
+    solution: Solution,
     current: Mapping[Node, Given],
     limit: int | None,
     elapsed: float,
@@ -470,8 +476,8 @@ def told(
     strategies: dict[Node, Strategy] = {}
     outs: dict[Node, Strategy] = {}
     places: list[tuple[Node, int]] = []
-    for at, (node, item) in enumerate(model.chosen(found.choices).items()):
-        places.append((node, at))
+    for variable, (node, item) in enumerate(model.chosen(solution.choices).items()):
+        places.append((node, variable))
         if item.strategy is not None and primitive(node) not in FIXED:
             strategies[node] = item.strategy
             if item.out_strategy is not None:
@@ -483,8 +489,8 @@ def told(
     own = structure_of(planned, structure.context, {twins[node] for node in recomputed})
     after = step_cost(own, report, model.machine)
     operators = tuple(
-        _planned(model, found.choices, at, twins[node], current.get(node))
-        for node, at in places
+        _planned(model, solution.choices, variable, twins[node], current.get(node))
+        for node, variable in places
         if primitive(node) not in FIXED
     )
     return Plan(
@@ -494,10 +500,10 @@ def told(
         operators,
         _before(model, start if start is not None else current),
         after,
-        None if model.left_out else min(found.bound, after.seconds),
+        None if model.left_out else min(solution.bound, after.seconds),
         limit,
         elapsed,
-        found.rounds,
+        solution.rounds,
         tuple(_notes(model, report)),
     )
 
@@ -514,17 +520,17 @@ def refuse_illegal(report: CheckResult) -> None:
 
 
 def _planned(
-    model: Model, choices: tuple[int, ...], at: int, node: Node, before: Given | None
+    model: Model, choices: tuple[int, ...], variable: int, node: Node, before: Given | None
 ) -> PlannedOperator:
-    candidates = model.candidates[at]
-    item = candidates.items[choices[at]]
+    candidates = model.candidates[variable]
+    item = candidates.items[choices[variable]]
     return PlannedOperator(
         node,
         before[0] if before is not None else None,
         item.strategy,
         before[1] if before is not None else None,
         item.out_strategy,
-        model.nodes[at] in model.pinned,
+        model.nodes[variable] in model.pinned,
         candidates.why,
     )
 
@@ -559,27 +565,35 @@ def _before(model: Model, current: Mapping[Node, Given]) -> StepCost | None:
 
 
 def _notes(model: Model, report: CheckResult) -> list[str]:
-    found: list[str] = []
+    notes: list[str] = []
     whys: dict[str, int] = {}
     for candidates in model.candidates:
         if candidates.why:
             whys[candidates.why] = whys.get(candidates.why, 0) + 1
-    found += [why if count == 1 else f"{why} ({count} times)" for why, count in whys.items()]
+    notes += [why if count == 1 else f"{why} ({count} times)" for why, count in whys.items()]
     if model.left_out:
         first, count = model.left_out[0], len(model.left_out)
-        found.append(
+        notes.append(
             f"{first.op} in line {first.line} has more strategies than are looked at"
             f"{f', and {count - 1} more operators have' if count > 1 else ''}: no bound is known"
         )
     if any(problem.severity == "error" for problem in model.structure.dump.problems):
-        found.append("a part of the dump could not be read: this is a plan of the rest")
+        notes.append("a part of the dump could not be read: this is a plan of the rest")
     if report.accepted is None:
         unknown = sum(item.code == "unknown" for item in report.findings)
-        found.append(f"check cannot say all of this plan: {unknown} parts are unknown to it")
-    return found
+        notes.append(f"check cannot say all of this plan: {unknown} parts are unknown to it")
+    return notes
 
 
-__all__ = ["CannotPlan", "Plan", "PlannedOperator", "plain_dump", "plan", "planned_context", "told"]
+__all__ = [
+    "CannotPlan",
+    "Plan",
+    "PlannedOperator",
+    "plain_dump",
+    "plan",
+    "plan_of_choices",
+    "planned_context",
+]
 
 
 _KEPT = (

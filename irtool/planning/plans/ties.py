@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from irtool.cluster.machine import Machine
 from irtool.planning.cost.costs import seconds_of
 from irtool.planning.plans.cost_report import StepCost
-from irtool.planning.search.search import Found
+from irtool.planning.search.search import Solution
 
 MARGIN = 0.01
 """What part of a step is no reason to communicate dearer: data sheets are no truer than that."""
@@ -32,7 +32,7 @@ _PRICES = 6
 class Priced:
     """Choices, what they cost by the machine as it is, and the bound they were found with."""
 
-    found: Found
+    solution: Solution
     cost: StepCost
 
     @property
@@ -79,20 +79,20 @@ def no_dearer(
     """
     most = own.communication
     over, under, best = fastest, own, own
-    bound = fastest.found.bound
+    bound = fastest.solution.bound
     for _ in range(_PRICES):
         more = under.cost.seconds - over.cost.seconds
         price = more / (over.communication - under.communication)
         if price <= 0:
             break
         between = at_price(price)
-        bound = max(bound, between.found.bound - price * most)
+        bound = max(bound, between.solution.bound - price * most)
         line = over.cost.seconds + price * over.communication
         if between.cost.seconds + price * between.communication >= line * (1 - 1e-9):
             break
         if between.communication <= most * (1 + 1e-9):
             under = between
-            best = min(best, between, key=lambda each: each.cost.seconds)
+            best = min(best, between, key=lambda priced: priced.cost.seconds)
         else:
             over = between
     return best, min(bound, best.cost.seconds)

@@ -58,7 +58,7 @@ class _Clock:
             yield from self._computed(item, "forward")
             yield from self._waited(item, "forward")
         known = {item.node for item in self._operators}
-        loose = [each for each in self._edges if each.node not in known]
+        loose = [edge for edge in self._edges if edge.node not in known]
         for phase in ("forward", "backward"):  # into what is no operator: a result, a call
             for edge in loose:
                 yield from self._waited(edge, phase)
@@ -87,25 +87,29 @@ class _Clock:
             yield self._step(item.name, "compute", phase, seconds, item)
 
     def _waited(self, item: CostItem, phase: str) -> Iterator[Span]:
-        for each in item.communications:
-            if (each.phase == "backward") == (phase == "backward") and each.seconds:
-                name = f"{each.op} of {item.name}"
-                yield self._step(name, "communication", phase, each.seconds, item)
+        for communication in item.communications:
+            if (communication.phase == "backward") == (
+                phase == "backward"
+            ) and communication.seconds:
+                name = f"{communication.op} of {item.name}"
+                yield self._step(name, "communication", phase, communication.seconds, item)
 
     def _rearranged(self, edge: CostItem) -> Iterator[Span]:
         """What a redistribution does beside communicating: slices and joins, of both directions."""
-        communicated = sum(each.seconds for each in edge.communications)
+        communicated = sum(communication.seconds for communication in edge.communications)
         seconds = edge.seconds.get("redistribution", 0.0) - communicated
         if seconds > 1e-12:
             yield self._step(f"rearrange for {edge.name}", "compute", "forward", seconds, edge)
 
     def _behind(self, item: CostItem) -> Iterator[Span]:
-        for each in item.communications:
-            if each.seconds:
+        for communication in item.communications:
+            if communication.seconds:
                 start = max(self._now, self._free)
-                self._free = start + each.seconds
-                name = f"{each.op} of {item.name}"
-                yield Span(name, "communication", each.phase, start, each.seconds, item)
+                self._free = start + communication.seconds
+                name = f"{communication.op} of {item.name}"
+                yield Span(
+                    name, "communication", communication.phase, start, communication.seconds, item
+                )
 
     def _step(self, name: str, stream: Stream, phase: str, seconds: float, item: CostItem) -> Span:
         start = max(self._now, self._free) if stream == "communication" else self._now

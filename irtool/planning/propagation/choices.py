@@ -72,12 +72,12 @@ class Choices:
                 call.outputs,
                 vertex.call.node.primitive_attributes,
             )
-            found = self.known.get(key)
+            choices = self.known.get(key)
         except TypeError:
             return self._of_call(call)
-        if found is None:
-            found = self.known[key] = self._of_call(call)
-        return found
+        if choices is None:
+            choices = self.known[key] = self._of_call(call)
+        return choices
 
     def given(
         self, call: OperatorCall, strategy: Strategy, out: Strategy | None = None
@@ -96,7 +96,7 @@ class Choices:
         shapes = zip(layouts, call.tensors, strict=False)
         if any(layout.tensor_shape != (tensor.shape or ()) for layout, tensor in shapes):
             return []
-        found: list[Choice] = []
+        legal: list[Choice] = []
         for choice in options:
             same = zip(choice.inputs, layouts, strict=False)
             if choice.strategy != splits or all(own.same_as(layout) for own, layout in same):
@@ -104,8 +104,8 @@ class Choices:
             judgement = judge(call, None, self.context, in_layout=tuple(layouts))
             if judgement.verdict == "legal":
                 made = _choice(call, choice.strategy, judgement, self.context.stage_size)
-                found.append(replace(made, strategy=choice.strategy))
-        return found
+                legal.append(replace(made, strategy=choice.strategy))
+        return legal
 
     def _of_call(self, call: OperatorCall) -> tuple[Choice, ...]:
         with asking(call.op, NotSearchable):
@@ -125,30 +125,30 @@ class Choices:
                 if item.strategy is not None and item.out_strategy is None
             ]
         strategies = [rows for rows in strategies if _is_offered(call, rows)]
-        found: list[Choice] = []
+        offered: list[Choice] = []
         for strategy in sorted(strategies):
             choice = self.given(call, strategy)
             if choice is not None:
-                found.append(choice)
-        if not found:
+                offered.append(choice)
+        if not offered:
             own = judge(call, None, self.context)
             if own.verdict == "legal":
-                found.append(_choice(call, own.strategy, own, self.context.stage_size))
-        return tuple(found)
+                offered.append(_choice(call, own.strategy, own, self.context.stage_size))
+        return tuple(offered)
 
     def _of_tensor(self, vertex: Vertex) -> tuple[Choice, ...]:
         """Of the dataset what the context says, of a weight every split."""
         size = self.context.stage_size
         if vertex.dataset is not None:
             layouts = tuple(self._data(shape) for shape in vertex.dataset.shapes)
-            return (Choice(tuple(each.splits for each in layouts), layouts, layouts),)
+            return (Choice(tuple(layout.splits for layout in layouts), layouts, layouts),)
         type = vertex.weight.type if vertex.weight is not None else None
         shape = (type.dimensions or ()) if type is not None else ()
-        found: list[Choice] = []
+        choices: list[Choice] = []
         for splits in sorted(all_splits(shape, size)):
             layout = plain_layout(shape, splits, size)
-            found.append(Choice((splits,), (layout,), (layout,)))
-        return tuple(found)
+            choices.append(Choice((splits,), (layout,), (layout,)))
+        return tuple(choices)
 
     def _data(self, shape: Shape) -> TensorLayout:
         size = self.context.stage_size
@@ -157,9 +157,9 @@ class Choices:
         return plain_layout(shape, (size, *(1 for _ in shape[1:])), size)
 
 
-def holds(layouts: Sequence[TensorLayout], at: int, wanted: TensorLayout) -> bool:
+def holds(layouts: Sequence[TensorLayout], index: int, wanted: TensorLayout) -> bool:
     """Whether the layout of this number is the wanted one."""
-    return at < len(layouts) and layouts[at].same_as(wanted)
+    return index < len(layouts) and layouts[index].same_as(wanted)
 
 
 def _is_offered(call: OperatorCall, rows: Strategy) -> bool:
@@ -174,7 +174,9 @@ def _is_offered(call: OperatorCall, rows: Strategy) -> bool:
         case "copies":  # only copies are spread, not what is copied
             times = call.inputs[1].value if len(call.inputs) > 1 else None
             numbers = cast("tuple[object, ...]", times) if isinstance(times, tuple) else ()
-            return all(split == 1 or at != 1 for split, at in zip(rows[0], numbers, strict=False))
+            return all(
+                split == 1 or copies != 1 for split, copies in zip(rows[0], numbers, strict=False)
+            )
         case _:
             return True
 
@@ -192,16 +194,16 @@ def plain_layout(shape: Shape, splits: Shape, devices: int) -> TensorLayout:
 
 def all_splits(shape: Shape, devices: int) -> Iterator[Shape]:
     """Every split of a tensor into powers of two."""
-    powers = [1 << at for at in range(devices.bit_length()) if 1 << at <= devices]
+    powers = [1 << exponent for exponent in range(devices.bit_length()) if 1 << exponent <= devices]
     choices = [[n for n in powers if size % n == 0] for size in shape]
-    for found in product(*choices):
-        if prod(found) <= devices and devices % prod(found) == 0:
-            yield found
+    for splits in product(*choices):
+        if prod(splits) <= devices and devices % prod(splits) == 0:
+            yield splits
 
 
 def product_splits(call: OperatorCall, devices: int) -> Iterator[Strategy]:
     """Every split of batch, rows, the sum and columns of a product; none of what is no product."""
-    if len(call.tensors) < 2 or any(len(each.shape or ()) < 2 for each in call.tensors[:2]):
+    if len(call.tensors) < 2 or any(len(tensor.shape or ()) < 2 for tensor in call.tensors[:2]):
         return
     first, second = (tensor.divisible_shape for tensor in call.tensors[:2])
     turn_a = _flag(call, 2, "transpose_a")
@@ -210,8 +212,8 @@ def product_splits(call: OperatorCall, devices: int) -> Iterator[Strategy]:
     columns = second[-2] if turn_b else second[-1]
     rank = max(len(first), len(second)) - 2
     batch: list[int] = []
-    for at in range(rank, 0, -1):
-        sizes = [shape[-2 - at] for shape in (first, second) if len(shape) >= 2 + at]
+    for distance in range(rank, 0, -1):
+        sizes = [shape[-2 - distance] for shape in (first, second) if len(shape) >= 2 + distance]
         batch.append(max(sizes))
     for splits in all_splits((*batch, rows, inner, columns), devices):
         b, (i, k, j) = splits[:rank], splits[rank:]

@@ -70,22 +70,22 @@ class _Builder:
     def built(self) -> list[Vertex]:
         network = self.analysis.network
         order = _inputs_first(network)
-        found: list[Vertex] = []
+        vertices: list[Vertex] = []
         for dataset in inserted_datasets(self.analysis):
             vertex = Vertex(len(order) + 1, None, None, dataset=dataset)
-            found.append(vertex)
-            for at, parameter in enumerate(dataset.parameters):
+            vertices.append(vertex)
+            for position, parameter in enumerate(dataset.parameters):
                 self.by_port[id(parameter)] = vertex
-                self.outputs[id(parameter)] = at
+                self.outputs[id(parameter)] = position
         for place, node in enumerate(node for node in order if is_listed(self.analysis, node)):
             last = primitive(node) == "_VirtualDataset"
             vertex = Vertex(len(order) if last else place, node, call_of(network, node))
             self.by_port[id(node)] = vertex
-            found.append(vertex)
-        for vertex in found:
+            vertices.append(vertex)
+        for vertex in vertices:
             self._link(vertex)
-        found += self._weights(found)
-        return found
+        vertices += self._weights(vertices)
+        return vertices
 
     def _link(self, vertex: Vertex) -> None:
         if vertex.node is None or vertex.call is None:
@@ -103,10 +103,10 @@ class _Builder:
 
     def _producers(self, source: Source) -> Iterator[tuple[int, Port, int]]:
         """Items of an operand with what they come from, and which output of it they are."""
-        found = self._producer(source)
-        if found is None:
+        producer = self._producer(source)
+        if producer is None:
             return
-        port, output = found
+        port, output = producer
         if isinstance(port, Node) and primitive(port) in TIES:
             for item, part in enumerate(self.analysis.network.inputs[port]):
                 inner = self._producer(part)
@@ -149,11 +149,11 @@ class _Builder:
                 return None
         return None
 
-    def _weights(self, found: list[Vertex]) -> Iterator[Vertex]:
+    def _weights(self, vertices: list[Vertex]) -> Iterator[Vertex]:
         """A vertex for each weight that several operands are."""
         users: dict[int, list[tuple[Vertex, int]]] = {}
         weights: dict[int, GraphParameter] = {}
-        for vertex in found:
+        for vertex in vertices:
             if vertex.node is None or vertex.call is None:
                 continue
             for position, source in enumerate(self.analysis.network.inputs[vertex.node]):
@@ -165,7 +165,7 @@ class _Builder:
         for key, uses in users.items():
             if len(uses) < 2:
                 continue
-            place = len(found) + len(self.analysis.network.preorder)
+            place = len(vertices) + len(self.analysis.network.preorder)
             shared = Vertex(place, None, None, weight=weights[key])
             for vertex, tensor in uses:
                 edge = Edge(shared, 0, vertex, tensor, 0, is_weight=True)
@@ -192,8 +192,8 @@ def _argument(network: Network, parameter: GraphParameter) -> Source | None:
     if place is None:
         return None
     calls = network.calls.get(place[0].name, ())
-    found = network.argument(calls[0], place[1]) if calls else None
-    return None if found is parameter else found
+    argument = network.argument(calls[0], place[1]) if calls else None
+    return None if argument is parameter else argument
 
 
 def _inputs_first(network: Network) -> list[Node]:
@@ -201,7 +201,7 @@ def _inputs_first(network: Network) -> list[Node]:
     entry = network.entry
     if entry is None or entry.result is None:
         return [node for graph in network.dump.graphs for node in graph.nodes]
-    found: list[Node] = []
+    ordered: list[Node] = []
     seen: set[int] = set()
     done: set[int] = set()
     todo: list[Node] = [entry.result]
@@ -211,22 +211,22 @@ def _inputs_first(network: Network) -> list[Node]:
             todo.pop()
             if id(node) not in done:
                 done.add(id(node))
-                found.append(node)
+                ordered.append(node)
             continue
         seen.add(id(node))
         todo.extend(reversed(_inputs(network, node)))
-    return found
+    return ordered
 
 
 def _inputs(network: Network, node: Node) -> list[Node]:
-    found: list[Node] = []
+    inputs: list[Node] = []
     called = network.called(node)
     sources: list[Source] = [called] if called is not None else []
     if node in network.callee:
         sources.append(network.callee[node])
     for source in (*sources, *network.inputs[node]):
         if isinstance(source, Node):
-            found.append(source)
+            inputs.append(source)
         elif isinstance(source, Graph) and source.result is not None:
-            found.append(source.result)
-    return found
+            inputs.append(source.result)
+    return inputs

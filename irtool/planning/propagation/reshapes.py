@@ -76,9 +76,9 @@ class Reshapes:
             return
         before = vertex.call.call.tensors[0].shape or ()
         after = vertex.call.call.results[0].shape or ()
-        whole = plain_layout(after, (1,) * len(after), self.devices)
+        unsplit = plain_layout(after, (1,) * len(after), self.devices)
         for splits in sorted(all_splits(before, self.devices)):
-            yield plain_layout(before, splits, self.devices), whole
+            yield plain_layout(before, splits, self.devices), unsplit
 
     def onward(self, vertex: Vertex, layout: TensorLayout) -> Pair | None:
         """The pair for a layout that the producer leaves."""
@@ -95,7 +95,7 @@ class Reshapes:
     def _cheapest(self, pairs: Iterable[Pair]) -> Pair | None:
         """The least computation of those without communication, else the least communication."""
         priced = [(pair, price) for pair in pairs if (price := self._price(pair)) is not None]
-        free = [each for each in priced if each[1].communication == 0]
+        free = [candidate for candidate in priced if candidate[1].communication == 0]
         if free:
             return free[first_of_sorted([price.computation for _, price in free])][0]
         if not priced:
@@ -106,9 +106,9 @@ class Reshapes:
         key = (standard(pair[0]), standard(pair[1]))
         if key not in self.priced:
             first = next(
-                each
-                for each in self.known.values()
-                if key[0] in each.by_source and key[1] in each.by_target
+                reshape
+                for reshape in self.known.values()
+                if key[0] in reshape.by_source and key[1] in reshape.by_target
             )
             source, target = first.by_source[key[0]], first.by_target[key[1]]
             self.priced[key] = self.prices.reshaped(

@@ -71,11 +71,11 @@ def _configured(
     pinned: Mapping[Node, Strategy],
 ) -> tuple[dict[Vertex, Option], dict[Vertex, Strategy]]:
     """What is given: strategies and layouts of users, what is pinned, and the dataset."""
-    found: dict[Vertex, Option] = {}
+    given: dict[Vertex, Option] = {}
     outs: dict[Vertex, Strategy] = {}
     for vertex in vertices:
         if vertex.dataset is not None:
-            found[vertex] = choices.of(vertex)[0]
+            given[vertex] = choices.of(vertex)[0]
             continue
         if vertex.node is None or vertex.call is None or vertex.op in NO_STRATEGY:
             continue
@@ -84,18 +84,18 @@ def _configured(
             option = choices.given(vertex.call.call, pinned[vertex.node])
             if option is None:
                 raise NotSearchable(f"the strategy that is given to {vertex.op} is illegal")
-            found[vertex] = option
+            given[vertex] = option
         elif judged is not None and (vertex.op == DATASET or _is_given(vertex)):
             judgement = judged.judgement
             if judgement.verdict != "legal":
                 raise NotSearchable(f"the strategy that is given to {vertex.op} is illegal")
-            found[vertex] = Option(
+            given[vertex] = Option(
                 judgement.strategy, judgement.input_layouts, judgement.output_layouts
             )
         out = _given_out(vertex, judged)
         if out is not None:
             outs[vertex] = out
-    return found, outs
+    return given, outs
 
 
 def _is_given(vertex: Vertex) -> bool:

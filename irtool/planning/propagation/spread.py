@@ -63,8 +63,8 @@ class Spread:
             if vertex.op == "Reshape":
                 self.reshapes.add(vertex, self._first)
         order = sorted(self.configured, key=lambda vertex: vertex.place)
-        for at, vertex in enumerate(order):
-            following = order[at + 1].place if at + 1 < len(order) else None
+        for index, vertex in enumerate(order):
+            following = order[index + 1].place if index + 1 < len(order) else None
             self._from(vertex, following)
         _agree_on_weights(self)
         for vertex in self.vertices:
@@ -164,7 +164,11 @@ class Spread:
                 return False
             wanted = self.reshaped[current][0]
             choice = next(
-                (each for each in self.options[other] if equal(each.outputs[edge.output], wanted)),
+                (
+                    option
+                    for option in self.options[other]
+                    if equal(option.outputs[edge.output], wanted)
+                ),
                 None,
             )
         else:
@@ -182,8 +186,8 @@ class Spread:
         """Behind an ``out_strategy`` the user takes its very numbers, if it may."""
         wanted = self.outs[edge.source][0]
         options = self.options[edge.target]
-        found = (each for each in options if each.strategy[edge.tensor] == wanted)
-        choice = next(found, options[0] if options else None)
+        matching = (option for option in options if option.strategy[edge.tensor] == wanted)
+        choice = next(matching, options[0] if options else None)
         if choice is None:
             return False
         self.give(edge.target, choice)
@@ -213,16 +217,18 @@ class Spread:
             return False
         layout = self.reshaped[edge.source][1]
         options = self.options[edge.target]
-        choice = next((each for each in options if equal(each.inputs[edge.tensor], layout)), None)
+        choice = next(
+            (option for option in options if equal(option.inputs[edge.tensor], layout)), None
+        )
         if choice is None:
             return False
         self.give(edge.target, choice)
         return True
 
-    def _reshape(self, vertex: Vertex, found: tuple[TensorLayout, TensorLayout] | None) -> bool:
-        if found is None:
+    def _reshape(self, vertex: Vertex, pair: tuple[TensorLayout, TensorLayout] | None) -> bool:
+        if pair is None:
             return False
-        self.reshaped[vertex] = found
+        self.reshaped[vertex] = pair
         self.visited.add(vertex)
         return True
 
@@ -305,16 +311,16 @@ class Spread:
             self._adopt(other, edge.tensor, self.chosen[edge.source].outputs[edge.output])
             return
         met = self.met.setdefault(other, [])
-        if not any(each is edge for each in met):
+        if not any(earlier is edge for earlier in met):
             met.append(edge)
         if len(met) < _operands(other) or other.call is None:
             return
         layouts: dict[int, TensorLayout] = {
-            each.tensor: self.chosen[each.source].outputs[each.output] for each in met
+            earlier.tensor: self.chosen[earlier.source].outputs[earlier.output] for earlier in met
         }
         if len({layout.device_matrix for layout in layouts.values()}) > 1:
             return
-        given = [layouts.get(at) for at in range(_operands(other))]
+        given = [layouts.get(position) for position in range(_operands(other))]
         self._add(other, [layout for layout in given if layout is not None])
 
     def _adopt(self, vertex: Vertex, tensor: int, layout: TensorLayout) -> None:
@@ -335,7 +341,7 @@ def _operands(vertex: Vertex) -> int:
 def _least(priced: Sequence[tuple[Price, Choice]]) -> Choice | None:
     if not priced:
         return None
-    return min(priced, key=lambda each: (each[0], each[1].forward, each[1].rank))[1]
+    return min(priced, key=lambda pair: (pair[0], pair[1].forward, pair[1].rank))[1]
 
 
 def _agree_on_weights(spread: Spread) -> None:

@@ -22,7 +22,7 @@ def first_of_sorted(costs: Sequence[float]) -> int:
     order = list(range(len(costs)))
     _partitioned(order, costs, 0, len(order), 2 * (len(order).bit_length() - 1))
     # Insertion, which comes last, keeps equal items in order.
-    return min(order, key=lambda at: costs[at])
+    return min(order, key=lambda index: costs[index])
 
 
 def _partitioned(
@@ -31,7 +31,7 @@ def _partitioned(
     """Bring small items before large ones, until all that is left is nearly in place."""
     while last - first > _FEW:
         if deep == 0:
-            order[first:last] = sorted(order[first:last], key=lambda at: costs[at])
+            order[first:last] = sorted(order[first:last], key=lambda index: costs[index])
             return
         deep -= 1
         cut = _cut(order, costs, first, last)

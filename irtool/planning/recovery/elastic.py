@@ -146,17 +146,19 @@ def replan(
             )
             kinds[-1].fill(memory_limit)
         except CannotPlan as error:
-            kinds = [each for each in kinds if each.plans]
+            kinds = [kind for kind in kinds if kind.plans]
             refused = refused or str(error)
     options = [(kind, point, choices) for kind in kinds for point, choices in kind.plans]
     if not options:
         raise CannotPlan(refused)
     kept = _best(options)
     bandwidth = fetch_bandwidth(machine)
-    chosen = min(range(len(kept)), key=lambda at: kept[at][1].seconds_over(horizon, bandwidth))
+    chosen = min(
+        range(len(kept)), key=lambda index: kept[index][1].seconds_over(horizon, bandwidth)
+    )
     kind, _, choices = kept[chosen]
     elapsed = time.process_time() - started
-    plans = kind.told(choices, memory_limit, elapsed)
+    plans = kind.plans_of(choices, memory_limit, elapsed)
     return ElasticPlan(
         plans,
         tuple(point for _, point, _ in kept),
@@ -181,10 +183,10 @@ def _survivors(context: ParallelContext, lost: Sequence[int]) -> list[int]:
         raise CannotPlan(
             f"there is no rank {wrong[0]}: the run has {context.devices} devices, from rank 0"
         )
-    found = [rank for rank in range(context.devices) if rank not in set(lost)]
-    if not found:
+    survivors = [rank for rank in range(context.devices) if rank not in set(lost)]
+    if not survivors:
         raise CannotPlan("all devices are lost")
-    return found
+    return survivors
 
 
 def _counts(
@@ -200,12 +202,12 @@ def _counts(
     if not legal:
         raise CannotPlan(f"no number of devices up to {available} is legal here")
     powers = [count for count in legal if not count & (count - 1)]
-    found = list(dict.fromkeys([*legal[: MOST_COUNTS - 1], *powers[:1]]))
+    counts = list(dict.fromkeys([*legal[: MOST_COUNTS - 1], *powers[:1]]))
     idle = available - legal[0]
     why = f"of {available} devices that are left, {legal[0]} can be used"
     if device_count_problem(available, loaded) and idle:
         why += f": {device_count_problem(available, loaded)}"
-    return found, legal, why
+    return counts, legal, why
 
 
 def _best(
@@ -221,4 +223,4 @@ def _best(
         for point in points
         if once[point][1].horizon == inf or not any(other.beats(point) for other in points)
     ]
-    return sorted(kept, key=lambda each: (each[1].seconds, each[1].fetched_bytes))
+    return sorted(kept, key=lambda option: (option[1].seconds, option[1].fetched_bytes))

@@ -11,14 +11,14 @@ from irtool.ir.graph import Node
 from irtool.planning.cost.holdings import Holdings, StageDumps
 from irtool.planning.cost.kept import FIXED
 from irtool.planning.limits.memory import Limited
-from irtool.planning.limits.ways import plain_ways
-from irtool.planning.plans.plan import Plan, told
+from irtool.planning.limits.modes import plain_modes
+from irtool.planning.plans.plan import Plan, plan_of_choices
 from irtool.planning.recovery.elastic_way import COMPILE_SECONDS, Extra, Extras, paid
 from irtool.planning.recovery.fetch import Fetch
 from irtool.planning.recovery.scale import scaled_plan
 from irtool.planning.search.exact import value_of
 from irtool.planning.search.problem import Problem, planned_context, problem_of
-from irtool.planning.search.search import Found, Search
+from irtool.planning.search.search import Search, Solution
 from irtool.planning.search.shared_starts import seconds_above
 from irtool.planning.search.tables import CannotPlan, Given, Model, model_of
 from irtool.sharding.network.care import primitive
@@ -72,19 +72,19 @@ class Point:
 def best_over(points: Sequence[Point], bandwidth: float) -> tuple[tuple[float, float] | None, ...]:
     """For which horizons, from 1 to endless, each point is the cheapest; None: for none."""
     ways = [(point.seconds, point.seconds_before(bandwidth)) for point in points]
-    found: list[tuple[float, float] | None] = []
-    for at, (step, before) in enumerate(ways):
+    horizons: list[tuple[float, float] | None] = []
+    for index, (step, before) in enumerate(ways):
         least, most = 1.0, inf
         for other, (its_step, its_before) in enumerate(ways):
             if its_step == step:
-                beaten = (its_before, other) < (before, at)
+                beaten = (its_before, other) < (before, index)
                 most = 0.0 if beaten else most
             elif its_step > step:
                 least = max(least, (before - its_before) / (its_step - step))
             else:
                 most = min(most, (its_before - before) / (step - its_step))
-        found.append((least, most) if least < most else None)
-    return tuple(found)
+        horizons.append((least, most) if least < most else None)
+    return tuple(horizons)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,11 +132,11 @@ class Target:
                 choices: dict[int, tuple[int, ...]] = {}
                 for number, stage in self.stages.items():
                     more = paid(stage.extras, horizon, weights, self.count, self.bandwidth)
-                    ways = plain_ways(stage.model, more)
-                    found = Limited(stage.search, ways).cheapest(limit)
-                    choices[number] = found.choices
+                    modes = plain_modes(stage.model, more)
+                    choice = Limited(stage.search, modes).cheapest(limit)
+                    choices[number] = choice.choices
                     if horizon == inf:
-                        self.bounds[number] = found.bound
+                        self.bounds[number] = choice.bound
                 point = self.point(choices, horizon)
                 self.plans.append((point, choices))
 
@@ -149,16 +149,16 @@ class Target:
             own_seconds = value_of(own, model.unary, model.pairs()) + model.constant
             seconds = max(seconds, own_seconds + seconds_above(model, own))
             for extra, choice in zip(stage.extras, own, strict=True):
-                for at, values in enumerate((extra.fetched, extra.recompiled, extra.changed)):
-                    sums[at] += float(values[choice])
+                for index, values in enumerate((extra.fetched, extra.recompiled, extra.changed)):
+                    sums[index] += float(values[choice])
         return Point(self.count, horizon, seconds, int(sums[0]), int(sums[1]), int(sums[2]))
 
-    def told(self, choices: Choices, limit: int | None, elapsed: float) -> dict[int, Plan]:
+    def plans_of(self, choices: Choices, limit: int | None, elapsed: float) -> dict[int, Plan]:
         """The plans of the stages."""
         return {
-            number: told(
+            number: plan_of_choices(
                 stage.model,
-                Found(choices[number], self.bounds[number], stage.search.rounds),
+                Solution(choices[number], self.bounds[number], stage.search.rounds),
                 stage.problem.current,
                 limit,
                 elapsed,
@@ -210,13 +210,13 @@ def _fitted(problem: Problem) -> dict[Node, Given]:
     if report is None or problem.old.stage_size == problem.target.stage_size:
         return dict(problem.current)
     scaled = scaled_plan(problem.dump, report, problem.target)
-    found: dict[Node, Given] = {}
+    fitted: dict[Node, Given] = {}
     for old, new in zip(problem.dump.nodes(), scaled.dump.nodes(), strict=True):
         twin = problem.twins[old]
         strategy = new.in_strategy
         if twin in problem.current and strategy is not None and old not in scaled.failed:
-            found[twin] = (strategy, None)
-    return found
+            fitted[twin] = (strategy, None)
+    return fitted
 
 
 def fetch_bandwidth(machine: Machine) -> float:

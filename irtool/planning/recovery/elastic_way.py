@@ -64,10 +64,10 @@ class Extras:
 
     def all(self) -> tuple[Extra, ...]:
         """By variable of the model."""
-        return tuple(self._of(at) for at in range(len(self.model.nodes)))
+        return tuple(self._of(variable) for variable in range(len(self.model.nodes)))
 
-    def _of(self, at: int) -> Extra:
-        node, candidates = self.model.nodes[at], self.model.candidates[at]
+    def _of(self, variable: int) -> Extra:
+        node, candidates = self.model.nodes[variable], self.model.candidates[variable]
         report = self._reports.get(node)
         slices = None
         if report is not None:
@@ -80,12 +80,12 @@ class Extras:
             if p.owner is not None
         )
         key = (id(candidates), slices, fitted, shown)
-        found = self._known.get(key)
-        if found is None:
+        extra = self._known.get(key)
+        if extra is None:
             judgements = [item.judgement for item in candidates.items]
-            found = self._known[key] = Extra(
-                np.array([self._fetched(owned, each) for each in judgements]),
-                np.array([float(slices != _slices(each)) for each in judgements]),
+            extra = self._known[key] = Extra(
+                np.array([self._fetched(owned, judgement) for judgement in judgements]),
+                np.array([float(slices != _slices(judgement)) for judgement in judgements]),
                 np.array(
                     [
                         float(
@@ -97,7 +97,7 @@ class Extras:
                     ]
                 ),
             )
-        return found
+        return extra
 
     def _fetched(self, owned: Sequence[tuple[Parameter, Boxes]], judgement: Judgement) -> float:
         total = 0
@@ -137,8 +137,8 @@ def paid(
     known: dict[int, Floats] = {}
     for extra in extras:
         if id(extra) not in known:
-            way = fetched * extra.fetched / count / bandwidth + COMPILE_SECONDS * (
+            seconds = fetched * extra.fetched / count / bandwidth + COMPILE_SECONDS * (
                 recompiled * extra.recompiled + changed * extra.changed
             )
-            known[id(extra)] = way / horizon
+            known[id(extra)] = seconds / horizon
     return [known[id(extra)] for extra in extras]

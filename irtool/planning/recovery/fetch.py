@@ -25,7 +25,7 @@ def stored_boxes(layout: TensorLayout, ranks: Sequence[int], shared: int) -> tup
         ranks: of the stage, sorted.
         shared: ranks that share a slice by optimizer parallel, along its first dimension; 1: none.
     """
-    found: list[Box] = []
+    boxes: list[Box] = []
     for position, rank in enumerate(ranks):
         piece = layout.piece(position)
         box = tuple(
@@ -36,8 +36,8 @@ def stored_boxes(layout: TensorLayout, ranks: Sequence[int], shared: int) -> tup
             (start, end), *rest = box
             size = (end - start) // shared
             box = ((start + index * size, start + (index + 1) * size), *rest)
-        found.append(box)
-    return tuple(found)
+        boxes.append(box)
+    return tuple(boxes)
 
 
 @dataclass(eq=False, slots=True)
@@ -66,15 +66,15 @@ class Fetch:
         """Elements that all ranks together fetch of a weight that lies in some way."""
         layout = layout.standard()
         key = (layout, shared, held)
-        found = self._counts.get(key)
-        if found is None:
+        count = self._counts.get(key)
+        if count is None:
             boxes = self._boxes.get((layout, shared))
             if boxes is None:
                 boxes = self._boxes[layout, shared] = stored_boxes(layout, self.ranks, shared)
-            found = self._counts[key] = sum(
+            count = self._counts[key] = sum(
                 _missing(need, have) for need, have in zip(boxes, held, strict=True)
             )
-        return found
+        return count
 
 
 def _missing(need: Box, have: Box | None) -> int:

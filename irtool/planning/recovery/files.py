@@ -56,7 +56,7 @@ class RecoveryFile:
 
 
 def recovery_file(
-    found: Recovery,
+    recovery: Recovery,
     begins: StageDumps,
     keys: Keys | None = None,
     names: Mapping[str, object] | None = None,
@@ -64,7 +64,7 @@ def recovery_file(
     """The strategy file of the plan to go on with; of the run's own where nothing changes.
 
     Args:
-        found: the recovery.
+        recovery: the recovery.
         begins: the begin dumps of the run, by stage.
         keys: the kind of file; None: by operators, or by parameters where that can't be.
         names: a file that MindSpore saved for this network: keys are held to it.
@@ -72,17 +72,17 @@ def recovery_file(
     Raises:
         NotExpressible: no such file can hold the plan.
     """
-    plan = found.plan
-    network, held = (begins, found.old) if plan is None else (plan.network, plan.holdings)
-    _refuse_parts(found, held)
+    plan = recovery.plan
+    network, held = (begins, recovery.old) if plan is None else (plan.network, plan.holdings)
+    _refuse_parts(recovery, held)
     plans = {
-        stage: _plan_of(network[stage], report, found.machine)
+        stage: _plan_of(network[stage], report, recovery.machine)
         for stage, report in sorted(held.reports.items())
     }
-    again = {stage: _again(each, found) for stage, each in plans.items()}
+    again = {stage: _again(stage_plan, recovery) for stage, stage_plan in plans.items()}
     if len(plans) == 1:
-        ((stage, each),) = plans.items()
-        made = hand_over(each, again[stage], keys, names)
+        ((stage, stage_plan),) = plans.items()
+        made = hand_over(stage_plan, again[stage], keys, names)
         result = RecoveryFile(made.text, _read(made.text), made.notes)
     elif keys == "operators":
         raise NotExpressible(
@@ -90,15 +90,17 @@ def recovery_file(
             "the pipeline is split, and the begin dumps of stages do not show all of that"
         )
     else:
-        result = _merged({at: by_parameters(each, again[at]) for at, each in plans.items()})
-    return replace(result, notes=(*result.notes, *_code_notes(result, found, begins)))
+        result = _merged(
+            {stage: by_parameters(stage_plan, again[stage]) for stage, stage_plan in plans.items()}
+        )
+    return replace(result, notes=(*result.notes, *_code_notes(result, recovery, begins)))
 
 
-def _again(plan: Plan, found: Recovery) -> Again:
+def _again(plan: Plan, recovery: Recovery) -> Again:
     """Plans a stage anew where the file can't say a searched plan."""
-    if found.plan is None or found.plan.how != "searched":
+    if recovery.plan is None or recovery.plan.how != "searched":
         return Again(plan.dump)
-    machine = replace(found.machine, overlap=0.0)
+    machine = replace(recovery.machine, overlap=0.0)
 
     def make(carried: Carried, context: ParallelContext) -> Plan:
         wanted = replace(plan.context, mode=context.mode)
@@ -107,14 +109,14 @@ def _again(plan: Plan, found: Recovery) -> Again:
     return Again(plan.dump, make)
 
 
-def _code_notes(made: RecoveryFile, found: Recovery, begins: StageDumps) -> Iterator[str]:
+def _code_notes(made: RecoveryFile, recovery: Recovery, begins: StageDumps) -> Iterator[str]:
     """What has to be changed in the code for the file to count."""
-    mode = found.context.mode
+    mode = recovery.context.mode
     if made.keys == "operators":
-        if not found.context.searches:
+        if not recovery.context.searches:
             yield "to be loaded under auto_parallel with search_mode sharding_propagation"
         return
-    if mode != "semi_auto_parallel" or found.plan is None or found.plan.how == "given":
+    if mode != "semi_auto_parallel" or recovery.plan is None or recovery.plan.how == "given":
         return
     own = sum(not is_free(node) for dump in begins.values() for node in dump.nodes())
     if own:
@@ -124,14 +126,14 @@ def _code_notes(made: RecoveryFile, found: Recovery, begins: StageDumps) -> Iter
         )
 
 
-def _refuse_parts(found: Recovery, held: Holdings) -> None:
+def _refuse_parts(recovery: Recovery, held: Holdings) -> None:
     if not held.reports:
         raise NotExpressible("without a begin dump there is no plan")
     if held.missing:
         stages = ", ".join(map(str, held.missing))
         raise NotExpressible(f"no begin dump of pipeline stage {stages} is here")
-    if not found.ways and found.target != found.context.devices:
-        raise NotExpressible(f"there is no plan for {found.target} devices in other stages")
+    if not recovery.ways and recovery.target != recovery.context.devices:
+        raise NotExpressible(f"there is no plan for {recovery.target} devices in other stages")
 
 
 def _plan_of(dump: Dump, report: CheckResult, machine: Machine) -> Plan:

@@ -57,7 +57,7 @@ def group_table(cluster: Cluster, devices: int, stages: int = 1) -> GroupTable:
         devices: of the whole run.
         stages: pipeline stages; groups are shifted inside a stage only.
     """
-    found: dict[Ranks, dict[str, int]] = {}
+    uses: dict[Ranks, dict[str, int]] = {}
     names: dict[Ranks, str] = {}
     unknown = 0
     for one in cluster.ranks.values():
@@ -72,15 +72,15 @@ def group_table(cluster: Cluster, devices: int, stages: int = 1) -> GroupTable:
             operators[step.collective.op] = operators.get(step.collective.op, 0) + 1
             names.setdefault(party.ranks, party.group or group_name(party.ranks))
         for ranks, operators in counts.items():
-            kept = found.setdefault(ranks, {})
+            kept = uses.setdefault(ranks, {})
             for op, count in operators.items():
                 kept[op] = max(kept.get(op, 0), count)
-    groups = [GroupUse(ranks, names[ranks], operators) for ranks, operators in found.items()]
+    groups = [GroupUse(ranks, names[ranks], operators) for ranks, operators in uses.items()]
     missing = set(range(devices)) - set(cluster.ranks)
     if missing:
         groups += _shifted(groups, devices, stages)
     return GroupTable(
-        tuple(sorted(groups, key=lambda each: (len(each.ranks), each.ranks))), unknown
+        tuple(sorted(groups, key=lambda group: (len(group.ranks), group.ranks))), unknown
     )
 
 
@@ -111,23 +111,23 @@ def predicted_groups(network: Holdings) -> GroupTable:
     devices, which MindSpore always builds. Operators are those of the forward pass, and what
     parameters need.
     """
-    found: dict[Ranks, dict[str, int]] = {}
+    uses: dict[Ranks, dict[str, int]] = {}
     if network.devices > 1:
-        found[tuple(range(network.devices))] = {}
+        uses[tuple(range(network.devices))] = {}
     for report in network.reports.values():
         for op, ranks, count in _predicted(report):
-            kept = found.setdefault(ranks, {})
+            kept = uses.setdefault(ranks, {})
             kept[op] = kept.get(op, 0) + count
-    groups = [GroupUse(ranks, group_name(ranks), operators) for ranks, operators in found.items()]
+    groups = [GroupUse(ranks, group_name(ranks), operators) for ranks, operators in uses.items()]
     groups += _shifted(groups, network.devices, network.stages)
-    return GroupTable(tuple(sorted(groups, key=lambda each: (len(each.ranks), each.ranks))))
+    return GroupTable(tuple(sorted(groups, key=lambda group: (len(group.ranks), group.ranks))))
 
 
 def _predicted(report: CheckResult) -> Iterator[tuple[str, Ranks, int]]:
     for item in report.operators:
-        for each in item.collectives:
-            if len(each.ranks) > 1:
-                yield each.op, tuple(sorted(each.ranks)), each.count
+        for collective in item.collectives:
+            if len(collective.ranks) > 1:
+                yield collective.op, tuple(sorted(collective.ranks)), collective.count
     for edge in report.redistributions:
         for step in edge.operators or ():
             if len(step.ranks) > 1:
@@ -146,7 +146,7 @@ def _shifted(groups: Iterable[GroupUse], devices: int, stages: int) -> list[Grou
     """Groups of the same form that other ranks must have, as far as shifting tells them."""
     size = devices // max(1, stages)
     known = {group.ranks for group in groups}
-    found: list[GroupUse] = []
+    shifted: list[GroupUse] = []
     for group in groups:
         if not size or len({rank // size for rank in group.ranks}) > 1:
             continue
@@ -156,14 +156,14 @@ def _shifted(groups: Iterable[GroupUse], devices: int, stages: int) -> list[Grou
                 if ranks not in known:
                     known.add(ranks)
                     name = group_name(ranks)
-                    found.append(GroupUse(ranks, name, group.operators, extrapolated=True))
-    return found
+                    shifted.append(GroupUse(ranks, name, group.operators, extrapolated=True))
+    return shifted
 
 
 def tiles(steps: Ranks, ranks: range) -> list[Ranks]:
     """The ranks cut into groups of one form; nothing if they cannot be."""
     free = dict.fromkeys(ranks)
-    found: list[Ranks] = []
+    groups: list[Ranks] = []
     while free:
         first = next(iter(free))
         members = tuple(first + step for step in steps)
@@ -171,5 +171,5 @@ def tiles(steps: Ranks, ranks: range) -> list[Ranks]:
             return []
         for member in members:
             del free[member]
-        found.append(members)
-    return found
+        groups.append(members)
+    return groups

@@ -68,7 +68,7 @@ def grown(old_begins: StageDumps, new_begins: StageDumps, old: Holdings, new: Ho
     parameters = tuple(
         _parameter(item, renamed.get(item.name, item.name), before) for item in after.values()
     )
-    used = {each.old or each.name for each in parameters if each.fate != "new"}
+    used = {parameter.old or parameter.name for parameter in parameters if parameter.fate != "new"}
     resharded = _operators(
         pair.right
         for diff in diffs
@@ -96,12 +96,12 @@ def _operators(nodes: Iterable[Node]) -> tuple[Node, ...]:
 
 def _renamed(diff: GraphDiff) -> dict[str, str]:
     """Old names of parameters that matched operators read under another name."""
-    found: dict[str, str] = {}
+    old_names: dict[str, str] = {}
     for pair in diff.changed:
         for change in pair.what:
             if change.kind == "parameter renamed":
-                found.setdefault(change.after, change.before)
-    return found
+                old_names.setdefault(change.after, change.before)
+    return old_names
 
 
 def _parameter(item: Holding, old_name: str, before: Mapping[str, Holding]) -> GrownParameter:
@@ -119,11 +119,11 @@ def _parameter(item: Holding, old_name: str, before: Mapping[str, Holding]) -> G
 def _border(added: tuple[Node, ...]) -> tuple[Node, ...]:
     """Old operators whose results new ones take, or that take theirs."""
     inside = set(added)
-    found: dict[Node, None] = {}
+    neighbours: dict[Node, None] = {}
     for node in added:
-        found.update(dict.fromkeys(_neighbours(node, lambda one: one.inputs)))
-        found.update(dict.fromkeys(_neighbours(node, lambda one: one.users)))
-    return tuple(node for node in found if node not in inside and not node.is_return)
+        neighbours.update(dict.fromkeys(_neighbours(node, lambda one: one.inputs)))
+        neighbours.update(dict.fromkeys(_neighbours(node, lambda one: one.users)))
+    return tuple(node for node in neighbours if node not in inside and not node.is_return)
 
 
 def _neighbours(node: Node, following: Callable[[Node], Iterable[object]]) -> Iterator[Node]:

@@ -63,11 +63,11 @@ def seen_holdings(cluster: Cluster, devices: int, stages: int) -> Holdings:
         for name, item in listed.items():
             shapes.setdefault(name, item)
             owner = owner_of[name]
-            found = _same(item, uses.get(owner), rank, stage, owner in updated and not unnamed)
-            if isinstance(found, str):
-                unknown.setdefault(name, found)
+            holders = _same(item, uses.get(owner), rank, stage, owner in updated and not unnamed)
+            if isinstance(holders, str):
+                unknown.setdefault(name, holders)
             else:
-                sets.setdefault(name, {})[rank] = found
+                sets.setdefault(name, {})[rank] = holders
     items: list[Holding] = []
     for name, by_rank in sets.items():
         boxes = None if name in unknown else _boxes(shapes[name], by_rank, size)
@@ -76,8 +76,10 @@ def seen_holdings(cluster: Cluster, devices: int, stages: int) -> Holdings:
             continue
         kind = shapes[name].type
         dtype = kind.dtype if kind is not None else None
-        whole = max(box[0][1] for box in boxes.values())
-        items.append(Holding(name, owner_of[name], (whole,), BITS.get(dtype or "", 32) / 8, boxes))
+        elements = max(box[0][1] for box in boxes.values())
+        items.append(
+            Holding(name, owner_of[name], (elements,), BITS.get(dtype or "", 32) / 8, boxes)
+        )
     seen = frozenset(rank // size for rank in cluster.ranks)
     return Holdings(devices, stages, tuple(items), unknown, {}, seen)
 
@@ -85,9 +87,9 @@ def seen_holdings(cluster: Cluster, devices: int, stages: int) -> Holdings:
 def _uses(one: RankProgram) -> tuple[Mapping[str, _Use], set[str], bool]:
     """Groups by weight, weights that an optimizer updates, and whether some group has no weight."""
     steps = one.program.steps
-    found = {name: _Use(unknown=True) for name in _sparse(one)}
+    uses = {name: _Use(unknown=True) for name in _sparse(one)}
     if any(step.collective.origin == "adasum" for step in steps):  # it sums by halves
-        return found, set(), True
+        return uses, set(), True
     unnamed = False
     for step, party in zip(steps, one.parties, strict=True):
         item = step.collective
@@ -96,15 +98,15 @@ def _uses(one: RankProgram) -> tuple[Mapping[str, _Use], set[str], bool]:
         if item.parameter is None:
             unnamed = True
             continue
-        before = found.get(item.parameter, _Use())
+        before = uses.get(item.parameter, _Use())
         if party.ranks is None:
-            found[item.parameter] = _Use(unknown=True)
+            uses[item.parameter] = _Use(unknown=True)
         elif item.origin == _SCATTERED and item.op in ("AllGather", "ReduceScatter"):
-            found[item.parameter] = _Use(before.summed, party.ranks, before.unknown)
+            uses[item.parameter] = _Use(before.summed, party.ranks, before.unknown)
         else:
             differs = before.summed not in (None, party.ranks)
-            found[item.parameter] = _Use(party.ranks, before.scattered, before.unknown or differs)
-    return found, _updated(one), unnamed
+            uses[item.parameter] = _Use(party.ranks, before.scattered, before.unknown or differs)
+    return uses, _updated(one), unnamed
 
 
 def _updated(one: RankProgram) -> set[str]:
@@ -159,28 +161,28 @@ def _boxes(item: Parameter, by_rank: Mapping[int, Ranks], size: int) -> dict[int
     if len({rank // size for rank in by_rank}) > 1 and elements > 1:
         return None  # in several stages: whether they hold the same, nothing shows
     sets = _all_sets(by_rank, size)
-    found: dict[int, Box] = {}
+    boxes: dict[int, Box] = {}
     for number, ranks in enumerate(sets):
-        if found.keys() & set(ranks):
+        if boxes.keys() & set(ranks):
             return None
         place = 0 if elements == 1 else number
         box = ((place * elements, (place + 1) * elements),)
-        found.update(dict.fromkeys(ranks, box))
-    return found
+        boxes.update(dict.fromkeys(ranks, box))
+    return boxes
 
 
 def _all_sets(by_rank: Mapping[int, Ranks], size: int) -> list[Ranks]:
     """The sets of ranks that were seen, and by shifting those of the ranks that left no dump."""
-    found = dict.fromkeys(by_rank.values())
-    taken = {rank for members in found for rank in members}
+    sets = dict.fromkeys(by_rank.values())
+    taken = {rank for members in sets for rank in members}
     for stage in {rank // size for rank in by_rank}:
         ranks = range(stage * size, (stage + 1) * size)
-        for form in _forms(found, ranks):
+        for form in _forms(sets, ranks):
             for members in tiles(form, ranks):
                 if taken.isdisjoint(members):
                     taken.update(members)
-                    found[members] = None
-    return sorted(found)
+                    sets[members] = None
+    return sorted(sets)
 
 
 def _forms(sets: Iterable[Ranks], ranks: range) -> list[Ranks]:

@@ -208,7 +208,7 @@ def recover(
         change = Change(request.lost, fresh, request.horizon, request.search)
         plans, no_search = ways_on(begins, old, new_context, change, machine)
     ways = tuple(
-        Way(each, reshard(old, each.holdings, survivors, machine, fresh)) for each in plans
+        Way(plan, reshard(old, plan.holdings, survivors, machine, fresh)) for plan in plans
     )
     new = ways[0].plan.holdings if ways else old
     moves: Resharding | None = ways[0].moves if ways else None
@@ -265,10 +265,10 @@ def _survivors(context: ParallelContext, lost: Sequence[int]) -> tuple[int, ...]
             f"there is no rank {wrong[0]}: the run has {context.devices} devices, from rank 0"
         )
     gone = set(lost)
-    found = tuple(rank for rank in range(context.devices) if rank not in gone)
-    if not found:
+    survivors = tuple(rank for rank in range(context.devices) if rank not in gone)
+    if not survivors:
         raise CannotRecover("all devices are lost")
-    return found
+    return survivors
 
 
 def _staged_target(
@@ -308,10 +308,10 @@ def _stage_notes(
     if staged.stages == context.stages or ways:
         return
     total = sum(item.whole_bytes for item in old.items)
-    each = total // staged.stages
+    share = total // staged.stages
     yield (
         f"with pipeline_stages={staged.stages} the network has to be compiled anew: its begin dump "
-        f"(--plan BEGIN) tells what moves; a stage then holds {bytes_text(each)} of weights and "
+        f"(--plan BEGIN) tells what moves; a stage then holds {bytes_text(share)} of weights and "
         f"states on {plural(target // staged.stages, 'device')}, where one of the run holds "
         f"{bytes_text(total // context.stages)}"
     )
@@ -355,11 +355,11 @@ def _with_links(machine: Machine, assumptions: Assumptions) -> Machine:
 
 def _most_groups(groups: Sequence[GroupUse]) -> list[int]:
     """Sizes of the groups of the rank that has most members to link."""
-    found: dict[int, list[int]] = {}
+    sizes: dict[int, list[int]] = {}
     for group in groups:
         for rank in group.ranks:
-            found.setdefault(rank, []).append(len(group.ranks))
-    return max(found.values(), key=sum, default=list[int]())
+            sizes.setdefault(rank, []).append(len(group.ranks))
+    return max(sizes.values(), key=sum, default=list[int]())
 
 
 def _notes(

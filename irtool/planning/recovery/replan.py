@@ -106,10 +106,10 @@ def scaled(begins: StageDumps, old: Holdings, context: ParallelContext, machine:
         )
         for stage, dump in begins.items()
     }
-    network = {stage: each.dump for stage, each in plans.items()}
-    found = _same_nodes("scaled", begins, old, network, context, machine)
-    kept = tuple(node for each in plans.values() for node in each.failed if _is_free(node))
-    return replace(found, kept=kept)
+    network = {stage: plan.dump for stage, plan in plans.items()}
+    replan = _same_nodes("scaled", begins, old, network, context, machine)
+    kept = tuple(node for plan in plans.values() for node in plan.failed if _is_free(node))
+    return replace(replan, kept=kept)
 
 
 def searched(
@@ -121,7 +121,7 @@ def searched(
         CannotPlan: it finds nothing; the message says why.
     """
     first = next(iter(old.reports.values()))
-    found = elastic_plan(
+    elastic = elastic_plan(
         begins,
         first.context,
         machine,
@@ -130,7 +130,7 @@ def searched(
         to=context.devices,
         horizon=change.horizon,
     )
-    network = {stage: plan.dump for stage, plan in found.plans.items()}
+    network = {stage: plan.dump for stage, plan in elastic.plans.items()}
     return _same_nodes("searched", begins, old, network, context, machine)
 
 
@@ -169,16 +169,16 @@ def ways_on(
         change: what happened to the devices.
         machine: what things cost.
     """
-    found: list[Replan] = []
+    plans: list[Replan] = []
     why = "" if change.search else "no search was asked for"
     if change.search:
         try:
-            found.append(searched(begins, old, context, change, machine))
+            plans.append(searched(begins, old, context, change, machine))
         except CannotPlan as error:
             why = str(error)
-    found.append(scaled(begins, old, context, machine))
-    found.sort(key=lambda each: _REFUSED[each.accepted])
-    return found, why
+    plans.append(scaled(begins, old, context, machine))
+    plans.sort(key=lambda plan: _REFUSED[plan.accepted])
+    return plans, why
 
 
 _REFUSED = {True: 0, None: 1, False: 2}
@@ -215,15 +215,15 @@ def _replan(
 
 def slowest_stage(begins: StageDumps, network: Holdings, machine: Machine) -> float | None:
     """Seconds of a step of the slowest stage; None where a part has no price."""
-    found: list[float] = []
+    seconds: list[float] = []
     for stage, report in network.reports.items():
         if not report.operators or report.accepted is False:
             return None
         cost = step_cost(structure_of(begins[stage], report.context), report, machine)
         if cost.unknown:
             return None
-        found.append(cost.seconds)
-    return max(found, default=None)
+        seconds.append(cost.seconds)
+    return max(seconds, default=None)
 
 
 def _changes(

@@ -77,12 +77,12 @@ class Resharding:
     @cached_property
     def busiest(self) -> tuple[Transfer, ...]:
         """Pairs of devices, those with most to carry first."""
-        return tuple(sorted(self.transfers, key=lambda each: (-each.bytes, each.rank)))
+        return tuple(sorted(self.transfers, key=lambda transfer: (-transfer.bytes, transfer.rank)))
 
     @property
     def seconds(self) -> float:
         """How long peers need, if all links of all kinds are used at once."""
-        return max((each.seconds for each in self.levels), default=0.0)
+        return max((level.seconds for level in self.levels), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +109,17 @@ class LevelTraffic:
 
 
 def _traffic(level: Level, transfers: Sequence[Transfer]) -> LevelTraffic:
-    own = [each for each in transfers if each.level == level.name]
+    own = [transfer for transfer in transfers if transfer.level == level.name]
     sent: dict[int, int] = {}
     got: dict[int, int] = {}
-    for each in own:
-        sent[each.source] = sent.get(each.source, 0) + each.bytes
-        got[each.rank] = got.get(each.rank, 0) + each.bytes
+    for transfer in own:
+        sent[transfer.source] = sent.get(transfer.source, 0) + transfer.bytes
+        got[transfer.rank] = got.get(transfer.rank, 0) + transfer.bytes
     return LevelTraffic(
         level,
-        sum(each.bytes for each in own),
+        sum(transfer.bytes for transfer in own),
         len(own),
-        max((each.bytes for each in own), default=0),
+        max((transfer.bytes for transfer in own), default=0),
         max(sent.values(), default=0),
         max(got.values(), default=0),
     )
@@ -157,8 +157,8 @@ def reshard(
         device = devices[chosen[rank]]
         sent, lost = senders.to(rank, device)
         levels: dict[str, int] = {}
-        for each in sent:
-            levels[each.level] = levels.get(each.level, 0) + each.bytes
+        for transfer in sent:
+            levels[transfer.level] = levels.get(transfer.level, 0) + transfer.bytes
         moves.append(Move(rank, device, int(local[rank, chosen[rank]]), lost, levels))
         transfers += sent
     in_order = sum(move.peers + move.local for move in moves)
@@ -176,15 +176,15 @@ def _second(
     """
     size = server or len(devices)
     units = [None if device is None else device // size for device in devices]
-    found = np.zeros_like(local)
+    penalties = np.zeros_like(local)
     for unit in dict.fromkeys(units):
         if unit is None:
             continue
-        inside = [place for place, each in enumerate(units) if each == unit]
+        inside = [place for place, other in enumerate(units) if other == unit]
         near = np.zeros(len(local))
         for pair in pairs:
             near += _held_in(pair, unit, size, len(local))
-        found[:, inside] = -near[:, None]
+        penalties[:, inside] = -near[:, None]
     stays = np.array(
         [
             [0.0 if device == rank else 0.5 if unit == rank // size else 1.0
@@ -192,7 +192,7 @@ def _second(
             for rank in range(len(local))
         ]
     )  # fmt: skip
-    return found + stays
+    return penalties + stays
 
 
 def _held_in(pair: LayoutPair, unit: int, size: int, ranks: int) -> Numbers:
@@ -200,13 +200,13 @@ def _held_in(pair: LayoutPair, unit: int, size: int, ranks: int) -> Numbers:
     inside = [
         place
         for place, holders in enumerate(pair.held.values())
-        if any(each // size == unit for each in holders)
+        if any(holder // size == unit for holder in holders)
     ]
-    found = np.zeros(ranks)
+    held = np.zeros(ranks)
     if not inside:
-        return found
+        return held
     together = pair.overlaps[:, inside].sum(axis=1) * pair.item_bytes
     for rank, box in pair.needs.items():
         if rank < ranks:
-            found[rank] = together[pair.needed[box]]
-    return found
+            held[rank] = together[pair.needed[box]]
+    return held

@@ -59,13 +59,13 @@ def scaled_plan(begin: Dump, report: CheckResult, context: ParallelContext) -> S
         key = (item.op, item.strategy, item.out_strategy, shapes, item.node.operands[-2:])
         if key not in known:
             known[key] = _scaled(item, report.context, context)
-        found = known[key]
-        if found is None:
+        strategy = known[key]
+        if strategy is None:
             failed.append(item.node)
             continue
-        strategies[item.node] = found
-        if found != item.strategy:
-            changed[item.node] = (item.strategy, found)
+        strategies[item.node] = strategy
+        if strategy != item.strategy:
+            changed[item.node] = (item.strategy, strategy)
     return ScaledPlan(with_strategies(begin, strategies), context, changed, tuple(failed))
 
 
@@ -79,10 +79,10 @@ def _scaled(item: OperatorReport, old: ParallelContext, new: ParallelContext) ->
     target = max(1, _used(item.judgement) * new.stage_size // old.stage_size)
     best: tuple[tuple[bool, int], Strategy] | None = None
     for candidate in _candidates(item.strategy or (), old.stage_size, new.stage_size):
-        found = judge(call, candidate, judged)
-        if found.verdict != "legal":
+        judgement = judge(call, candidate, judged)
+        if judgement.verdict != "legal":
             continue
-        rank = (_axes(found) == _axes(item.judgement), _used(found))
+        rank = (_axes(judgement) == _axes(item.judgement), _used(judgement))
         if rank == (True, target):
             return candidate
         if best is None or rank > best[0]:
@@ -136,8 +136,8 @@ def _numbers(flat: list[int], places: list[int], old: int, new: int) -> Iterator
         for chosen in combinations(axes, count):
             yield from product(
                 *(
-                    each if axis in chosen else [n]
-                    for n, axis, each in zip(flat, places, options, strict=True)
+                    multiples if axis in chosen else [n]
+                    for n, axis, multiples in zip(flat, places, options, strict=True)
                 )
             )
 
@@ -150,7 +150,7 @@ def _factors(old: int, new: int) -> list[tuple[int, int]]:
 
 
 def _divisors(number: int) -> list[int]:
-    return [each for each in range(1, number + 1) if number % each == 0]
+    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
 
 
 def _rows(numbers: tuple[int, ...], strategy: Strategy) -> Strategy:

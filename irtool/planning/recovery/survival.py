@@ -21,14 +21,14 @@ class LostSlice:
 def lost_slices(old: Holdings, lost: Iterable[int]) -> tuple[LostSlice, ...]:
     """Slices all of whose holders are lost."""
     gone = set(lost)
-    found: list[LostSlice] = []
+    slices: list[LostSlice] = []
     for item in old.items:
-        found += [
+        slices += [
             LostSlice(item.name, ranks, item.bytes_of(item.boxes[ranks[0]]))
             for ranks in item.replica_sets
             if gone.issuperset(ranks)
         ]
-    return tuple(found)
+    return tuple(slices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,15 @@ class SurvivingSlice:
 def surviving_slices(old: Holdings, lost: Iterable[int]) -> tuple[SurvivingSlice, ...]:
     """Slices some but not all of whose holders are lost."""
     gone = set(lost)
-    found: list[SurvivingSlice] = []
+    slices: list[SurvivingSlice] = []
     for item in old.items:
         for ranks in item.replica_sets:
             left = tuple(rank for rank in ranks if rank not in gone)
             if left and len(left) < len(ranks):
                 missing = tuple(rank for rank in ranks if rank in gone)
                 size = item.bytes_of(item.boxes[ranks[0]])
-                found.append(SurvivingSlice(item.name, missing, left, size))
-    return tuple(found)
+                slices.append(SurvivingSlice(item.name, missing, left, size))
+    return tuple(slices)
 
 
 def common_replicas(old: Holdings) -> tuple[tuple[int, ...], ...]:
@@ -62,7 +62,7 @@ def common_replicas(old: Holdings) -> tuple[tuple[int, ...], ...]:
     as two of them are not nested, as MindSpore 2.7 does it. Ranks of which nothing is known are
     left out.
     """
-    found: dict[tuple[int, ...], None] = {}
+    common: dict[tuple[int, ...], None] = {}
     sets: dict[int, dict[frozenset[int], None]] = {}
     for layout in dict.fromkeys(item.replica_sets for item in old.items):
         for ranks in layout:
@@ -70,10 +70,10 @@ def common_replicas(old: Holdings) -> tuple[tuple[int, ...], ...]:
             for rank in ranks:
                 sets.setdefault(rank, {})[members] = None
     for rank, replicas in sorted(sets.items()):
-        each = sorted(replicas, key=len)
-        nested = all(small <= large for small, large in pairwise(each))
-        found[tuple(sorted(each[0])) if nested else (rank,)] = None
-    return tuple(found)
+        by_size = sorted(replicas, key=len)
+        nested = all(small <= large for small, large in pairwise(by_size))
+        common[tuple(sorted(by_size[0])) if nested else (rank,)] = None
+    return tuple(common)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,11 +57,11 @@ class Senders:
                 if not left:
                     break
             lost += sum(map(volume, left)) * pair.item_bytes
-        found = [
+        transfers = [
             Transfer(source, rank, device, level, int(size))
             for (source, level), size in got.items()
         ]
-        return found, int(lost)
+        return transfers, int(lost)
 
     def _levels(self, device: int | None) -> Sequence[Level]:
         return self.machine.levels if device is not None else self.machine.levels[-1:]
@@ -82,11 +82,11 @@ class Senders:
             size = sum(volume(part) for part in shared if part is not None)
             if size:
                 left[:] = [rest for piece in left for rest in without(piece, box)]
-                yield min(near, key=lambda each: (self.sent.get(each, 0.0), each)), size
+                yield min(near, key=lambda peer: (self.sent.get(peer, 0.0), peer)), size
 
 
 def _near(holders: Sequence[int], level: Level, device: int | None) -> Sequence[int]:
     size = level.devices
     if size is None or device is None:
         return holders
-    return [each for each in holders if each // size == device // size]
+    return [holder for holder in holders if holder // size == device // size]

@@ -51,9 +51,9 @@ class Option:
     result: tuple[int, ...] = ()
     cost: float = 0.0
 
-    def cut(self, at: int) -> Four:
+    def cut(self, position: int) -> Four:
         """How this cuts the operand at a position; its result, if there is no such operand."""
-        return halved(WHOLE, *(self.first, self.second, self.result)[min(at, 2)])
+        return halved(WHOLE, *(self.first, self.second, self.result)[min(position, 2)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +91,18 @@ class Terms:
 
 
 def best_option(
-    vertices: Sequence[Vertex], at: int, known: Mapping[int, Round], number: int, terms: Terms
+    vertices: Sequence[Vertex], place: int, known: Mapping[int, Round], number: int, terms: Terms
 ) -> Option | None:
     """The cheapest cut of a vertex; None: there is none, or it is best not cut.
 
     Args:
         vertices: the graph.
-        at: which vertex.
+        place: which vertex.
         known: what was cut in this round so far.
         number: the round.
         terms: of products.
     """
-    vertex = vertices[at]
+    vertex = vertices[place]
     offered = _OPTIONS.get(vertex.kind)
     if offered is None:
         raise NotSearchable(f"no cut is known of {vertex.kind.value}")
@@ -113,7 +113,7 @@ def best_option(
     for option in offered(vertex, terms):
         cost = option.cost
         if vertex.kind in _PRICED:
-            cost += _redistribution(vertices, at, option, known, seen)
+            cost += _redistribution(vertices, place, option, known, seen)
             # Sizes that are not known count -1, so that costs may be negative.
             cost = abs(cost)
         if cost < least:
@@ -121,26 +121,26 @@ def best_option(
     return best if best is not None and (best.first or best.second) else None
 
 
-def weight_of(vertices: Sequence[Vertex], at: int, row_coefficient: float) -> float:
+def weight_of(vertices: Sequence[Vertex], place: int, row_coefficient: float) -> float:
     """How early a vertex is cut where the order is by weight: the heaviest first.
 
     Products and convolutions should weigh what their cuts cost. But MindSpore reckons every one of
     them from the sizes of the graph's first vertex, so that all products weigh the same.
     """
-    vertex, first = vertices[at], vertices[0]
+    vertex, first = vertices[place], vertices[0]
     if vertex.kind is Kind.MATMUL:
         return max(_product_costs(first, row_coefficient))
     if vertex.kind is Kind.BATCH_MATMUL:
         return _batched_weight(first)
     if vertex.kind is Kind.CONVOLUTION:
         return _convolution_weight(first)
-    found = _WEIGHTS.get(vertex.kind)
-    if found is None:
+    weight = _WEIGHTS.get(vertex.kind)
+    if weight is None:
         raise NotSearchable(
             f"above 32 devices operators are cut by weight, and {vertex.kind.value}, whose "
             "strategy is given, has none"
         )
-    return found
+    return weight
 
 
 # -- the options of each class -------------------------------------------------------------------
@@ -149,7 +149,7 @@ def weight_of(vertices: Sequence[Vertex], at: int, row_coefficient: float) -> fl
 def _product(vertex: Vertex, terms: Terms) -> Iterator[Option]:
     """A matrix product: rows, columns, the summed dimension, or not at all."""
     i, j, k = _product_sizes(vertex)
-    by_rows, by_columns, by_sum, whole = _product_costs(vertex, terms.row_coefficient)
+    by_rows, by_columns, by_sum, uncut = _product_costs(vertex, terms.row_coefficient)
     if terms.rows and _is_even(i):
         yield Option((H,), (), (H,), by_rows)
     # Of columns and the summed dimension only one is ever cut.
@@ -157,7 +157,7 @@ def _product(vertex: Vertex, terms: Terms) -> Iterator[Option]:
         yield Option((), (W,), (W,), by_columns)
     if _is_even(k) and vertex.inputs_cut[1][W] == 1:
         yield Option((W,), (H,), (), by_sum)
-    yield Option(cost=whole)
+    yield Option(cost=uncut)
 
 
 def _product_sizes(vertex: Vertex) -> tuple[int, int, int]:
@@ -236,18 +236,18 @@ _PRICED = frozenset({Kind.MATMUL, Kind.CONVOLUTION, Kind.POOLING})
 
 
 def _redistribution(
-    vertices: Sequence[Vertex], at: int, option: Option, known: Mapping[int, Round], number: int
+    vertices: Sequence[Vertex], place: int, option: Option, known: Mapping[int, Round], number: int
 ) -> float:
     """What neighbours that were cut otherwise in this round would have to hand over.
 
     All that stands before counts by the size of the first operand, whichever it feeds.
     """
-    vertex = vertices[at]
+    vertex = vertices[place]
     differing = 0
     for position, source in enumerate(vertex.sources):
-        differing += _before(vertices, at, source, position, option, known, number)
+        differing += _before(vertices, place, source, position, option, known, number)
     for source, position in zip(vertex.extra, vertex.extra_at, strict=False):
-        differing += _before(vertices, at, source, position, option, known, number)
+        differing += _before(vertices, place, source, position, option, known, number)
     cost = differing * REDISTRIBUTION * elements(vertex.arguments[0], vertex.inputs_cut[0])
     behind = 0
     for edge in vertex.targets:
@@ -262,7 +262,7 @@ def _redistribution(
 
 def _before(
     vertices: Sequence[Vertex],
-    at: int,
+    place: int,
     source: int,
     position: int,
     option: Option,
@@ -273,12 +273,12 @@ def _before(
     other = known.get(source)
     if other is None or other.result_in(number) == option.cut(position):
         return 0
-    vertex, producer = vertices[at], vertices[source]
+    vertex, producer = vertices[place], vertices[source]
     wanted = vertex.arguments[position] if position < len(vertex.arguments) else WHOLE
     return sum(
         _is_same(producer.result, combined(producer.reshaped, edge.reshaped), wanted)
         for edge in producer.targets
-        if edge.target == at
+        if edge.target == place
     )
 
 
@@ -290,7 +290,7 @@ def _is_same(produced: Four, mapping: Mapping4, wanted: Four) -> bool:
     if not mapping:
         return produced == wanted
     if any(len(part) > 1 for part in mapping):
-        sizes = tuple(prod(produced[at] for at in part) for part in mapping)
+        sizes = tuple(prod(produced[dimension] for dimension in part) for part in mapping)
         return sizes == wanted
     left = list(produced)
     for part, size in zip(mapping, wanted, strict=True):

@@ -98,8 +98,8 @@ def _vertex(operator: Operator, strategy: Strategy | None) -> Vertex:
     shapes = operator.inputs[:1] if operator.op == "Stack" else operator.inputs[:MOST_INPUTS]
     turns = _turns(operator)
     arguments = [
-        turned(four_sizes(shape)) if at in turns else four_sizes(shape)
-        for at, shape in enumerate(shapes)
+        turned(four_sizes(shape)) if position in turns else four_sizes(shape)
+        for position, shape in enumerate(shapes)
     ]
     result = four_sizes(operator.outputs[0]) if operator.outputs else WHOLE
     reshaped = _reshape_mapping(operator) if operator.kind is Kind.RESHAPE else ()
@@ -116,10 +116,10 @@ def _turns(operator: Operator) -> frozenset[int]:
     ranks = {Kind.MATMUL: (2,), Kind.BATCH_MATMUL: (2, 4)}.get(operator.kind, ())
     names = ("transpose_a", "transpose_b")
     return frozenset(
-        at
-        for at, name in enumerate(names)
-        if at < len(operator.inputs)
-        and len(operator.inputs[at]) in ranks
+        position
+        for position, name in enumerate(names)
+        if position < len(operator.inputs)
+        and len(operator.inputs[position]) in ranks
         and operator.kind in (Kind.MATMUL, Kind.BATCH_MATMUL)
         and operator.flag(name)
     )
@@ -127,9 +127,9 @@ def _turns(operator: Operator) -> frozenset[int]:
 
 def _pin(vertex: Vertex, strategy: Strategy, turns: frozenset[int]) -> None:
     vertex.pinned = True
-    for at, row in enumerate(strategy[: len(vertex.inputs_cut)]):
+    for position, row in enumerate(strategy[: len(vertex.inputs_cut)]):
         cuts = four_sizes(row)
-        vertex.inputs_cut[at] = turned(cuts) if at in turns else cuts
+        vertex.inputs_cut[position] = turned(cuts) if position in turns else cuts
     first, second = vertex.inputs_cut[:2]
     vertex.result_cut = first
     if vertex.kind is Kind.MATMUL:
@@ -143,19 +143,19 @@ def _reshape_mapping(operator: Operator) -> Mapping4:
     """Which dimensions before a Reshape each one behind it holds; empty where they don't match."""
     before, after = operator.inputs[0], operator.outputs[0]
     if len(before) <= len(after):
-        return tuple((at,) for at in _matched(last_four(before), last_four(after)))
-    found: list[list[int]] = []
+        return tuple((position,) for position in _matched(last_four(before), last_four(after)))
+    held: list[list[int]] = []
     holds = _matched(last_four(after), last_four(before))
     if not holds:
         return ()
-    at = 0
+    position = 0
     for dimension in range(4):
         part: list[int] = []
-        while at < len(holds) and holds[at] == dimension:
-            part.append(at)
-            at += 1
-        found.append(part)
-    return tuple(tuple(part) for part in found)
+        while position < len(holds) and holds[position] == dimension:
+            part.append(position)
+            position += 1
+        held.append(part)
+    return tuple(tuple(part) for part in held)
 
 
 def _matched(large: list[int], small: list[int]) -> list[int]:
@@ -164,7 +164,7 @@ def _matched(large: list[int], small: list[int]) -> list[int]:
     Empty if that does not come out even.
     """
     large, small = list(large), list(small)
-    found: list[int | None] = [None] * len(small)
+    dimensions: list[int | None] = [None] * len(small)
     i = o = 0
     while i < len(large) and o < len(small):
         if large[i] < small[o]:
@@ -173,25 +173,25 @@ def _matched(large: list[int], small: list[int]) -> list[int]:
         if small[o] and large[i] % small[o] == 0:
             large[i] //= small[o]
             small[o] = 1
-            found[o] = i
+            dimensions[o] = i
         o += 1
         if large[i] == 1:
             i += 1
     if any(size != 1 for size in small):
         return []
-    matched = [at for at in found if at is not None]
-    return matched if len(matched) == len(found) else []
+    matched = [dimension for dimension in dimensions if dimension is not None]
+    return matched if len(matched) == len(dimensions) else []
 
 
 def combined(first: Mapping4, second: Mapping4) -> Mapping4:
     """One change of dimensions after another; where one is not known, the other stands alone."""
     if not first or not second:
         return first or second
-    found: list[tuple[int, ...]] = []
-    for at, part in enumerate(second):
-        held = {each for dimension in part for each in first[dimension]} if part else {at}
-        found.append(tuple(sorted(held)))
-    return tuple(found)
+    mapping: list[tuple[int, ...]] = []
+    for position, part in enumerate(second):
+        held = {origin for dimension in part for origin in first[dimension]} if part else {position}
+        mapping.append(tuple(sorted(held)))
+    return tuple(mapping)
 
 
 # -- taking out ----------------------------------------------------------------------------------
@@ -208,10 +208,12 @@ def _take_out(vertices: list[Vertex], vertex: Vertex) -> None:
 
 def _join_targets(source: Vertex, vertex: Vertex) -> None:
     """The source's use of a vertex becomes a use by those behind it."""
-    at = next((k for k, edge in enumerate(source.targets) if edge.target == vertex.place), None)
-    if at is None:
+    position = next(
+        (k for k, edge in enumerate(source.targets) if edge.target == vertex.place), None
+    )
+    if position is None:
         return
-    del source.targets[at]
+    del source.targets[position]
     known = {edge.target for edge in source.targets}
     for edge in vertex.targets:
         if edge.target not in known:
@@ -226,42 +228,42 @@ def _replace_source(target: Vertex, vertex: Vertex) -> None:
     """
     if vertex.place not in target.sources:
         return
-    at = target.sources.index(vertex.place)
+    position = target.sources.index(vertex.place)
     if not vertex.sources:
-        del target.sources[at]
+        del target.sources[position]
         return
     first, *others = vertex.sources
     if first in target.extra:
         gone = target.extra.index(first)
         del target.extra[gone], target.extra_at[gone]
-    target.sources[at] = first
+    target.sources[position] = first
     for other in (*others, *vertex.extra):
         if other not in target.extra:
             target.extra.append(other)
-            target.extra_at.append(at)
+            target.extra_at.append(position)
 
 
 def _replace_extra(target: Vertex, vertex: Vertex) -> None:
     """Likewise among the extra sources, as far as these are not sources already."""
     if vertex.place not in target.extra:
         return
-    at = target.extra.index(vertex.place)
+    position = target.extra.index(vertex.place)
     if not vertex.sources:
-        del target.extra[at], target.extra_at[at]
+        del target.extra[position], target.extra_at[position]
         return
-    operand: int | None = target.extra_at[at]
+    operand: int | None = target.extra_at[position]
     if vertex.sources[0] in target.sources:
-        del target.extra[at], target.extra_at[at]
+        del target.extra[position], target.extra_at[position]
         # What follows takes the entry that moved up, as MindSpore does; there may be none.
-        operand = target.extra_at[at] if at < len(target.extra_at) else None
+        operand = target.extra_at[position] if position < len(target.extra_at) else None
     else:
-        target.extra[at] = vertex.sources[0]
+        target.extra[position] = vertex.sources[0]
         operand = target.extra_at[target.extra.index(vertex.sources[0])]
     for other in (*vertex.sources[1:], *vertex.extra):
         if other not in target.sources:
             target.extra.append(other)
-            if operand is None and at < len(target.extra_at):
-                operand = target.extra_at[at]
+            if operand is None and position < len(target.extra_at):
+                operand = target.extra_at[position]
             if operand is not None:
                 target.extra_at.append(operand)
 
@@ -269,10 +271,10 @@ def _replace_extra(target: Vertex, vertex: Vertex) -> None:
 def _renumbered(vertices: list[Vertex], left_out: list[int]) -> Searched:
     gone = set(left_out)
     kept = [vertex for vertex in vertices if vertex.place not in gone]
-    number = {vertex.place: at for at, vertex in enumerate(kept)}
+    number = {vertex.place: index for index, vertex in enumerate(kept)}
     for vertex in kept:
-        vertex.sources = [number[each] for each in vertex.sources if each in number]
-        vertex.extra = [number[each] for each in vertex.extra if each in number]
+        vertex.sources = [number[place] for place in vertex.sources if place in number]
+        vertex.extra = [number[place] for place in vertex.extra if place in number]
         vertex.targets = [
             Edge(number[edge.target], edge.reshaped)
             for edge in vertex.targets

@@ -65,8 +65,8 @@ def _fits(size: int, split: int) -> int:
 def _general(operator: Operator, row: Shape, devices: Devices) -> Strategy:
     return tuple(
         tuple(
-            1 if size == 1 or at >= len(row) else row[at]
-            for at, size in enumerate(shape)
+            1 if size == 1 or axis >= len(row) else row[axis]
+            for axis, size in enumerate(shape)
         )
         for shape in operator.inputs
     )  # fmt: skip
@@ -89,7 +89,7 @@ def _broadcast(operator: Operator, row: Shape, devices: Devices) -> Strategy:
         return whole(operator)
     small = second if len(second) < len(first) else first
     added = len(row) - len(small)
-    short = tuple(1 if size == 1 else row[added + at] for at, size in enumerate(small))
+    short = tuple(1 if size == 1 else row[added + axis] for axis, size in enumerate(small))
     rows = (row, short) if len(second) < len(first) else (short, row)
     return _protected(operator, rows)
 
@@ -112,26 +112,26 @@ def _sliced(operator: Operator, row: Shape, devices: Devices) -> Strategy:
     strides = list(operator.numbers("strides") or ())
     shape = list(operator.inputs[0])
     splits = list(row)
-    for at in range(min(len(begin), len(end), len(strides))):
-        if at < len(shape) and _is_masked(operator, "begin_mask", at):
-            begin[at] = shape[at] - 1 if strides[at] < 0 else 0
-        if at < len(shape) and _is_masked(operator, "end_mask", at):
-            end[at] = -1 if strides[at] < 0 else shape[at]
-        if _is_masked(operator, "new_axis_mask", at):
-            begin[at], end[at], strides[at] = 0, 1, 1
-            shape.insert(at, 1)
-            splits.insert(at, 1)
+    for axis in range(min(len(begin), len(end), len(strides))):
+        if axis < len(shape) and _is_masked(operator, "begin_mask", axis):
+            begin[axis] = shape[axis] - 1 if strides[axis] < 0 else 0
+        if axis < len(shape) and _is_masked(operator, "end_mask", axis):
+            end[axis] = -1 if strides[axis] < 0 else shape[axis]
+        if _is_masked(operator, "new_axis_mask", axis):
+            begin[axis], end[axis], strides[axis] = 0, 1, 1
+            shape.insert(axis, 1)
+            splits.insert(axis, 1)
     skipped = operator.call.attributes.get("skip_redistribution") is True
-    for at in range(min(len(splits), len(begin), len(end), len(strides))):
-        taken = begin[at] == 0 and at < len(shape) and end[at] >= shape[at]
-        if strides[at] != 1 or (not taken and not skipped):
-            splits[at] = 1
+    for axis in range(min(len(splits), len(begin), len(end), len(strides))):
+        taken = begin[axis] == 0 and axis < len(shape) and end[axis] >= shape[axis]
+        if strides[axis] != 1 or (not taken and not skipped):
+            splits[axis] = 1
     return (tuple(splits),)
 
 
-def _is_masked(operator: Operator, name: str, at: int) -> bool:
+def _is_masked(operator: Operator, name: str, axis: int) -> bool:
     value = operator.value(name, 0)
-    return isinstance(value, int) and at < 8 and bool(value >> at & 1)
+    return isinstance(value, int) and axis < 8 and bool(value >> axis & 1)
 
 
 def _normalised(operator: Operator, row: Shape, devices: Devices) -> Strategy:
@@ -150,7 +150,7 @@ def _without(operator: Operator, row: Shape, axes: tuple[int, ...], rank: int) -
     gone = {axis + rank if axis < 0 else axis for axis in axes}
     if any(axis >= len(row) or axis < 0 for axis in gone):
         raise NotSearchable(f"an axis of {operator.op} lies outside of the {len(row)} it takes")
-    return tuple(1 if at in gone else split for at, split in enumerate(row))
+    return tuple(1 if axis in gone else split for axis, split in enumerate(row))
 
 
 def _l2(operator: Operator, row: Shape, devices: Devices) -> Strategy:
@@ -170,7 +170,8 @@ def _one_hot(operator: Operator, row: Shape, devices: Devices) -> Strategy:
     shape = operator.outputs[0]
     filled = (*row, *(1 for _ in range(len(shape) - len(row))))
     fitting = tuple(
-        1 if at < len(shape) and split > shape[at] else split for at, split in enumerate(filled)
+        1 if axis < len(shape) and split > shape[axis] else split
+        for axis, split in enumerate(filled)
     )
     return (fitting, (), ())
 
@@ -184,7 +185,7 @@ def _gather(operator: Operator, row: Shape, devices: Devices) -> Strategy:
     batch = operator.value("batch_dims", 0)
     result = gather_row(operator.outputs[0], devices.stage)
     if isinstance(batch, int) and batch > 1:
-        first = tuple(1 if at == axis else split for at, split in enumerate(result))
+        first = tuple(1 if dimension == axis else split for dimension, split in enumerate(result))
         return (first, *(result for _ in operator.inputs[1:]))
     if axis == 0:
         rows = _gather_rows(table, indices, devices.stage)
@@ -195,7 +196,10 @@ def _gather(operator: Operator, row: Shape, devices: Devices) -> Strategy:
         raise NotSearchable(f"Gather takes along axis {axis}, but only 0 and 1 are known")
     # MindSpore has not read the operator's axis yet when it looks at how it is split: 0.
     if rows[0][0] != 1 and not _shares(rows, devices.stage) and pieces(rows[1]) != 1:
-        rows = (tuple(1 if at == axis else split for at, split in enumerate(rows[0])), rows[1])
+        rows = (
+            tuple(1 if dimension == axis else split for dimension, split in enumerate(rows[0])),
+            rows[1],
+        )
     return rows
 
 
@@ -246,7 +250,9 @@ def _batched_product(operator: Operator, row: Shape, devices: Devices) -> Strate
         pair = (kept, 1) if place == 0 else (1, kept)
         if operator.flag(turn):
             pair = pair[::-1]
-        batch = tuple(row[-at] if at <= len(row) else 1 for at in range(len(shape), 2, -1))
+        batch = tuple(
+            row[-distance] if distance <= len(row) else 1 for distance in range(len(shape), 2, -1)
+        )
         rows.append((*batch, *pair))
     return tuple(rows)
 
@@ -262,10 +268,10 @@ def _attention(operator: Operator, row: Shape, devices: Devices) -> Strategy:
     if layout not in QUERY:
         raise NotSearchable(f"the layout {layout} of FlashAttentionScore is not known")
     order = {axis: QUERY[layout].index(axis) for axis in "bsn"}
-    splits = {axis: row[at] if at < len(row) else 1 for axis, at in order.items()}
+    splits = {axis: row[position] if position < len(row) else 1 for axis, position in order.items()}
     heads = operator.value("head_num", 1)
-    at = order["n"]
-    shared = operator.inputs[0][at] == operator.inputs[1][at] * (
+    position = order["n"]
+    shared = operator.inputs[0][position] == operator.inputs[1][position] * (
         heads if isinstance(heads, int) else 1
     )
     splits |= {".": 1, "t": 1, "m": 1 if shared else splits["n"]}
@@ -299,7 +305,8 @@ def _mask_axes(operator: Operator, name: str, shape: Shape) -> str:
         return f"{rows}."
     if name == "attn_mask" and len(shape) == 4:
         return "".join(
-            "." if at < 2 and shape[at] == 1 else axis for at, axis in enumerate(f"bn{rows}.")
+            "." if position < 2 and shape[position] == 1 else axis
+            for position, axis in enumerate(f"bn{rows}.")
         )
     if name == "prefix":
         return "b" + "." * (len(shape) - 1)

@@ -27,7 +27,7 @@ class Dataset:
     @property
     def shapes(self) -> tuple[Shape, ...]:
         """Their shapes."""
-        return tuple(_shape(each) for each in self.parameters)
+        return tuple(_shape(parameter) for parameter in self.parameters)
 
 
 def _shape(parameter: GraphParameter) -> Shape:
@@ -58,12 +58,12 @@ def inserted_datasets(analysis: Analysis) -> list[Dataset]:
                     primitive(use.node) or (called is not None and not analysis.trains)
                 ):
                     graphs.setdefault(owner.name, owner)
-    found: list[Dataset] = []
+    datasets: list[Dataset] = []
     for graph in graphs.values():
-        parameters = tuple(each for each in graph.parameters if _is_input(each))
+        parameters = tuple(parameter for parameter in graph.parameters if _is_input(parameter))
         if parameters:
-            found.append(Dataset(graph, parameters))
-    return found
+            datasets.append(Dataset(graph, parameters))
+    return datasets
 
 
 def _is_input(parameter: GraphParameter) -> bool:
@@ -81,11 +81,11 @@ def marked_results(analysis: Analysis) -> list[Node]:
     source = analysis.network.returned(entry)
     while isinstance(source, Node) and primitive(source) == "Depend":
         source = analysis.network.first(source)
-    found: tuple[Source | None, ...] = (source,)
+    results: tuple[Source | None, ...] = (source,)
     if isinstance(source, Node) and primitive(source) == "MakeTuple":
-        found = analysis.network.inputs[source]
+        results = analysis.network.inputs[source]
     parts = 1 if context.full_batch else context.stage_size
-    return [each for each in found if isinstance(each, Node) and _divides(parts, each)]
+    return [result for result in results if isinstance(result, Node) and _divides(parts, result)]
 
 
 def _divides(parts: int, node: Node) -> bool:

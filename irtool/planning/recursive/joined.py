@@ -46,24 +46,24 @@ def without_joined(network: Network) -> Network:
         for node, sources in network.inputs.items()
         if node not in parts
     }
-    found = replace(network, inputs=inputs, users=users)
-    order_users(found)
-    reached = {id(port) for port in found.preorder}
+    reduced = replace(network, inputs=inputs, users=users)
+    order_users(reduced)
+    reached = {id(port) for port in reduced.preorder}
     for uses in users.values():
         uses[:] = [use for use in uses if id(use.node) in reached]
-    return found
+    return reduced
 
 
 def _taken_apart(network: Network) -> dict[Node, Source]:
     """All slices that are parts of a Concat."""
-    found: dict[Node, Source] = {}
+    parts: dict[Node, Source] = {}
     for port in network.preorder:
         if isinstance(port, Node) and primitive(port) == "Concat":
-            for node in list(_slices(network, port, found)):
+            for node in list(_slices(network, port, parts)):
                 part = _part(network, port, node)
                 if part is not None:
-                    found[node] = part
-    return found
+                    parts[node] = part
+    return parts
 
 
 def _slices(network: Network, joined: Port, known: Parts) -> Iterator[Node]:
@@ -81,7 +81,7 @@ def _slices(network: Network, joined: Port, known: Parts) -> Iterator[Node]:
 def _part(network: Network, joined: Node, cut: Node) -> Source | None:
     """The part that a slice is; None: it is none."""
     items, axis = network.first(joined), _numbers(network, joined, 1)
-    begin, end, strides = (_numbers(network, cut, at) for at in (1, 2, 3))
+    begin, end, strides = (_numbers(network, cut, operand) for operand in (1, 2, 3))
     shape = joined.output_type.dimensions if joined.output_type is not None else None
     if not isinstance(items, Node) or primitive(items) != "MakeTuple" or shape is None:
         return None
@@ -92,7 +92,7 @@ def _part(network: Network, joined: Node, cut: Node) -> Source | None:
     if axis[0] < 0 or len(tensors) < len(parts):
         return None
     sizes = [(tensor.shape or ())[axis[0]] for tensor in tensors[: len(parts)]]
-    at: int | None = None
+    index: int | None = None
     for dimension, (low, high, size) in enumerate(zip(begin, end, shape, strict=False)):
         length = high - low
         if dimension != axis[0]:
@@ -101,16 +101,16 @@ def _part(network: Network, joined: Node, cut: Node) -> Source | None:
         elif length == size or length == 0 or not 0 <= int(low / length) < len(parts):
             return None
         else:
-            at = int(low / length)
-            _check_place(joined, cut, (low, high), (sum(sizes[:at]), sum(sizes[: at + 1])))
-    return parts[at] if at is not None else None
+            index = int(low / length)
+            _check_place(joined, cut, (low, high), (sum(sizes[:index]), sum(sizes[: index + 1])))
+    return parts[index] if index is not None else None
 
 
-def _check_place(joined: Node, cut: Node, wanted: Shape, found: Shape) -> None:
-    if wanted != found:
+def _check_place(joined: Node, cut: Node, wanted: Shape, actual: Shape) -> None:
+    if wanted != actual:
         raise NotSearchable(
             f"it takes {cut.id}, {wanted[0]} to {wanted[1]} of {joined.id}, for the part of it "
-            f"that is {found[0]} to {found[1]}, and goes on with another network"
+            f"that is {actual[0]} to {actual[1]}, and goes on with another network"
         )
 
 

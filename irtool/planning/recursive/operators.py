@@ -110,13 +110,13 @@ def operators_of(analysis: Analysis) -> list[Operator]:
 def users_of_weights(analysis: Analysis, operators: Sequence[Operator]) -> dict[str, list[int]]:
     """By name of a weight, the places of the operators that use it, once for each use."""
     places = {operator.node: operator.index for operator in operators if operator.node is not None}
-    found: dict[str, list[int]] = {}
+    weights: dict[str, list[int]] = {}
     for port in analysis.network.preorder:
         if isinstance(port, GraphParameter) and is_weight(port):
             users = [places[node] for node in _users(analysis, port) if node in places]
             if users:
-                found[port.name] = users
-    return found
+                weights[port.name] = users
+    return weights
 
 
 def _users(analysis: Analysis, weight: GraphParameter) -> Iterator[Node]:
@@ -140,10 +140,10 @@ def _first_listed(analysis: Analysis, node: Node, position: int) -> Node | None:
     todo: list[tuple[Node, int]] = [(node, position)]
     seen: set[tuple[int, int]] = set()
     while todo:
-        current, at = todo.pop(0)
-        if (id(current), at) in seen:
+        current, operand = todo.pop(0)
+        if (id(current), operand) in seen:
             continue
-        seen.add((id(current), at))
+        seen.add((id(current), operand))
         if primitive(current) == "UpdateState":
             continue  # what comes behind only comes later
         if is_listed(analysis, current):
@@ -151,7 +151,7 @@ def _first_listed(analysis: Analysis, node: Node, position: int) -> Node | None:
         graph = network.called(current)
         behind: Port | None = current
         if graph is not None:
-            behind = network.parameter(graph, at)
+            behind = network.parameter(graph, operand)
         if behind is not None:
             todo += [(use.node, use.position) for use in network.users_of(behind)]
     return None
@@ -177,39 +177,39 @@ class _Lister:
         self.datasets = inserted_datasets(self.analysis)
         results = {id(node): node for node in marked_results(self.analysis)}
         size = self.analysis.context.stage_size
-        found: list[Operator] = []
+        operators: list[Operator] = []
         for port in self.analysis.network.preorder:
             if isinstance(port, GraphParameter):
-                found += self._dataset(port, len(found))
+                operators += self._dataset(port, len(operators))
                 continue
             if id(port) in results:
-                self.marked[len(found)] = port
-                found.append(_result_operator(len(found), port))
+                self.marked[len(operators)] = port
+                operators.append(_result_operator(len(operators), port))
             if is_listed(self.analysis, port):
-                self.places[id(port)] = len(found)
+                self.places[id(port)] = len(operators)
                 call = fitting(call_of(self.analysis.network, port).call)
-                found.append(_operator(len(found), port, call, kind_of(call, size)))
-        return [self._linked(operator) for operator in found]
+                operators.append(_operator(len(operators), port, call, kind_of(call, size)))
+        return [self._linked(operator) for operator in operators]
 
     def _dataset(self, parameter: GraphParameter, index: int) -> Iterator[Operator]:
         """The dataset's operator, where the search comes across the first input it splits."""
         for dataset in self.datasets:
-            if any(each is parameter for each in dataset.parameters):
+            if any(own is parameter for own in dataset.parameters):
                 if id(dataset.parameters[0]) in self.places:
                     return
-                for each in dataset.parameters:
-                    self.places[id(each)] = index
+                for own in dataset.parameters:
+                    self.places[id(own)] = index
                 yield _dataset_operator(index, dataset)
                 return
 
     def _linked(self, operator: Operator) -> Operator:
-        found: list[int | None] = []
+        producers: list[int | None] = []
         if operator.index in self.marked:
-            found += self._producer(self.marked[operator.index])
+            producers += self._producer(self.marked[operator.index])
         elif operator.node is not None:
             for source in self.analysis.network.inputs[operator.node]:
-                found += self._producer(source)
-        return replace(operator, producers=tuple(found))
+                producers += self._producer(source)
+        return replace(operator, producers=tuple(producers))
 
     def _producer(self, source: Source | None) -> list[int | None]:
         """Who an operand comes from: nobody (None), or nothing that can be said (empty)."""

@@ -52,16 +52,16 @@ def cut_all(vertices: Sequence[Vertex], rounds: Rounds) -> None:
     """
     history: list[list[tuple[list[Four], Four]]] = [[_state(vertex)] for vertex in vertices]
     for number in range(rounds.devices.bit_length() - 1):
-        known = {at: _given(each) for at, each in enumerate(vertices) if each.pinned}
-        for at in _order(vertices, rounds):
-            vertex = vertices[at]
+        known = {place: _given(vertex) for place, vertex in enumerate(vertices) if vertex.pinned}
+        for place in _order(vertices, rounds):
+            vertex = vertices[place]
             if vertex.pinned:
                 continue
             before = _state(vertex)
-            option = best_option(vertices, at, known, number, _terms(vertex, rounds))
+            option = best_option(vertices, place, known, number, _terms(vertex, rounds))
             _apply(vertex, option)
-            history[at].append(_state(vertex))
-            known[at] = _round(vertex, before)
+            history[place].append(_state(vertex))
+            known[place] = _round(vertex, before)
     if rounds.stages > 1:
         back = rounds.stages.bit_length() - 1
         for vertex, states in zip(vertices, history, strict=True):
@@ -78,14 +78,15 @@ def _order(vertices: Sequence[Vertex], rounds: Rounds) -> list[int]:
     """Which vertex is cut when."""
     if rounds.devices > BY_WEIGHT_ABOVE and rounds.micro_batch < SMALL_BATCH:
         keys = [
-            (weight_of(vertices, at, rounds.row_coefficient), at) for at in range(len(vertices))
+            (weight_of(vertices, place, rounds.row_coefficient), place)
+            for place in range(len(vertices))
         ]
     else:
         keys = [
-            (-1.0 if vertex.kind is Kind.UNKNOWN else float(at), at)
-            for at, vertex in enumerate(vertices)
+            (-1.0 if vertex.kind is Kind.UNKNOWN else float(place), place)
+            for place, vertex in enumerate(vertices)
         ]
-    return [at for _, at in sorted(keys, reverse=True)]
+    return [place for _, place in sorted(keys, reverse=True)]
 
 
 def _terms(vertex: Vertex, rounds: Rounds) -> Terms:
@@ -119,10 +120,10 @@ def _given(vertex: Vertex) -> Round:
 
 
 def _halvings(cuts: Four) -> tuple[Four, ...]:
-    found: list[Four] = []
+    halvings: list[Four] = []
     for axis in (N, C, H, W):
         left = float(cuts[axis])
         while left > 1:
-            found.append(halved(WHOLE, axis))
+            halvings.append(halved(WHOLE, axis))
             left /= 2
-    return tuple(found)
+    return tuple(halvings)

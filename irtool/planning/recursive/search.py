@@ -62,7 +62,7 @@ def search(
     context = analysis.context
     analysis = replace(analysis, network=without_joined(analysis.network))
     operators = operators_of(analysis)
-    places = {each.node: each.index for each in operators if each.node is not None}
+    places = {operator.node: operator.index for operator in operators if operator.node is not None}
     given = {places[node]: rows for node, rows in (pinned or {}).items() if node in places}
     graph = searched_graph(operators, given)
     rounds = Rounds(context.devices, context.stages, _micro_batch(analysis), row_coefficient)
@@ -70,13 +70,15 @@ def search(
     devices = Devices(context.devices, context.stage_size)
     outs = _scattered(operators, graph, devices)
     chosen = _Generator(analysis, operators, graph, devices).strategies()
-    nodes = {each.index: each.node for each in operators if each.node is not None}
+    nodes = {operator.index: operator.node for operator in operators if operator.node is not None}
     kept = {
-        nodes[at]: rows
-        for at, rows in chosen.items()
-        if at in nodes and rows and operators[at].op not in NO_STRATEGY
+        nodes[place]: rows
+        for place, rows in chosen.items()
+        if place in nodes and rows and operators[place].op not in NO_STRATEGY
     }
-    return Choice(kept, {nodes[at]: rows for at, rows in outs.items() if nodes[at] in kept})
+    return Choice(
+        kept, {nodes[place]: rows for place, rows in outs.items() if nodes[place] in kept}
+    )
 
 
 def _micro_batch(analysis: Analysis) -> int:
@@ -115,7 +117,7 @@ def _scattered(
     Above 32 devices, where the summed dimension is cut, rows of the result are cut by the same
     number, so that the sum is scattered.
     """
-    found: dict[int, Strategy] = {}
+    scattered: dict[int, Strategy] = {}
     for place, vertex in graph.vertex.items():
         if vertex.kind is not Kind.MATMUL:
             continue
@@ -126,8 +128,8 @@ def _scattered(
             if factor > 1:
                 vertex.result_cut = (rows[0], rows[1], rows[H] * factor, rows[W])
         if (vertex.result_cut[H], vertex.result_cut[W]) != (first[H], second[W]):
-            found[place] = (row_of(vertex.result_cut, 2),)
-    return found
+            scattered[place] = (row_of(vertex.result_cut, 2),)
+    return scattered
 
 
 @dataclass(slots=True)
@@ -200,12 +202,12 @@ class _Generator:
             vertex.result_cut = WHOLE
             return whole(operator)
         rows: list[Shape] = []
-        for at, shape in enumerate(operator.inputs):
+        for position, shape in enumerate(operator.inputs):
             if len(shape) > 4:
                 raise NotSearchable(f"{operator.op} takes a tensor of {len(shape)} dimensions")
-            cuts = vertex.inputs_cut[at]
-            if vertex.kind is Kind.MATMUL and at < 2:
-                name = ("transpose_a", "transpose_b")[at]
+            cuts = vertex.inputs_cut[position]
+            if vertex.kind is Kind.MATMUL and position < 2:
+                name = ("transpose_a", "transpose_b")[position]
                 cuts = turned(cuts) if operator.flag(name) else cuts
             rows.append(row_of(cuts, len(shape)))
         return tuple(rows)
@@ -220,7 +222,8 @@ class _Generator:
             cuts[4 - rank] = split
         vertex.result_cut = (cuts[0], cuts[1], cuts[2], cuts[3])
         return tuple(
-            tuple(split if at == 0 else 1 for at in range(len(shape))) for shape in operator.inputs
+            tuple(split if axis == 0 else 1 for axis in range(len(shape)))
+            for shape in operator.inputs
         )
 
     def _without_rule(self, spread: Spread) -> None:
@@ -231,8 +234,8 @@ class _Generator:
             elif operator.kind is Kind.BATCH_PARALLEL and not operator.search.fits:
                 spread.strategies[operator.index] = tuple(
                     tuple(
-                        self.devices.stage if tensor == 0 and at == 0 else 1
-                        for at in range(len(shape))
+                        self.devices.stage if tensor == 0 and axis == 0 else 1
+                        for axis in range(len(shape))
                     )
                     for tensor, shape in enumerate(operator.inputs)
                 )

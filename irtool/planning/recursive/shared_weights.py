@@ -23,17 +23,17 @@ def follow_shared_tables(spread: Spread, users: Sequence[Sequence[int]], devices
     """
     operators = spread.operators
     for places in users:
-        for at in places:
-            if operators[at].kind is not Kind.GATHER:
+        for place in places:
+            if operators[place].kind is not Kind.GATHER:
                 continue
             for other in places:
                 operand = _table_operand(operators[other])
-                if other == at or operand is None:
+                if other == place or operand is None:
                     continue
                 row = spread.strategies[other][operand]
                 left = devices.stage // pieces(row)
-                indices = operators[at].inputs[1]
-                spread.strategies[at] = (row, (left, *(1 for _ in indices[1:])))
+                indices = operators[place].inputs[1]
+                spread.strategies[place] = (row, (left, *(1 for _ in indices[1:])))
 
 
 def agree_on_weights(
@@ -44,13 +44,13 @@ def agree_on_weights(
         wanted = _most_split(spread, places)
         if not wanted:
             continue
-        for at in places:
-            operator = spread.operators[at]
-            rows = spread.strategies.get(at, ())
+        for place in places:
+            operator = spread.operators[place]
+            rows = spread.strategies.get(place, ())
             operand = _weight_operand(operator)
             if operand < len(rows) and rows[operand] == wanted:
                 continue
-            spread.strategies[at] = _with_weight(operator, rows, wanted, devices)
+            spread.strategies[place] = _with_weight(operator, rows, wanted, devices)
 
 
 def _table_operand(operator: Operator) -> int | None:
@@ -67,10 +67,10 @@ def _weight_operand(operator: Operator) -> int:
 def _most_split(spread: Spread, places: Sequence[int]) -> Shape:
     best: Shape = ()
     most, least = 1, 2**31 - 1
-    for at in places:
-        operator = spread.operators[at]
+    for place in places:
+        operator = spread.operators[place]
         operand = _weight_operand(operator)
-        rows = spread.strategies.get(at, ())
+        rows = spread.strategies.get(place, ())
         if operand >= len(rows) or not rows[operand]:
             continue
         row = rows[operand]

@@ -27,12 +27,12 @@ def row_from_producer(
     operators: Sequence[Operator],
     vertices: Mapping[int, Vertex],
     strategies: Strategies,
-    at: int,
+    index: int,
     producer: int,
     devices: int,
 ) -> Shape:
     """The row that an operator takes over from the result of one of its producers."""
-    operator, source = operators[at], operators[producer]
+    operator, source = operators[index], operators[producer]
     vertex = vertices.get(producer)
     if vertex is not None:
         ranks = [len(shape) for shape in operator.inputs if shape]
@@ -58,13 +58,13 @@ def row_from_producer(
 def row_from_user(
     operators: Sequence[Operator],
     strategies: Strategies,
-    at: int,
+    index: int,
     user: int,
     operand: int,
     devices: int,
 ) -> Shape:
     """The row that an operator takes over from what a user of its result wants of it."""
-    operator = operators[at]
+    operator = operators[index]
     if operator.kind in (Kind.ARGUMENT, Kind.FLATTEN):
         return ()
     if operator.kind is Kind.GATHER:
@@ -97,8 +97,10 @@ def _first_row(source: Operator, strategy: Strategy) -> Shape:
 
 def _largest_row(source: Operator, strategy: Strategy) -> Shape:
     """The row of the operand with most dimensions, the first of these."""
-    at = max(range(len(source.inputs)), key=lambda each: (len(source.inputs[each]), -each))
-    return strategy[at][: len(source.inputs[at])] if at < len(strategy) else ()
+    operand = max(
+        range(len(source.inputs)), key=lambda position: (len(source.inputs[position]), -position)
+    )
+    return strategy[operand][: len(source.inputs[operand])] if operand < len(strategy) else ()
 
 
 def _reshaped(source: Operator, strategy: Strategy) -> Shape:
@@ -120,7 +122,9 @@ def _accumulated(source: Operator, strategy: Strategy) -> Shape:
     """A negative axis counts from one behind the end, as MindSpore has it."""
     rank = len(source.inputs[0])
     axis = _axis(source, rank + 1)
-    return tuple(1 if at == axis else split for at, split in enumerate(strategy[0][:rank]))
+    return tuple(
+        1 if dimension == axis else split for dimension, split in enumerate(strategy[0][:rank])
+    )
 
 
 def _one_hot(source: Operator, strategy: Strategy) -> Shape:
@@ -148,12 +152,12 @@ def _same(source: Operator, row: Shape) -> Shape:
 
 def _squeezed(source: Operator, row: Shape) -> Shape:
     gone = {axis % len(row) for axis in source.numbers("axis") or ()}
-    return tuple(split for at, split in enumerate(row) if at not in gone)
+    return tuple(split for dimension, split in enumerate(row) if dimension not in gone)
 
 
 def _reduced(source: Operator, row: Shape) -> Shape:
     gone = set(_reduced_axes(source))
-    return tuple(split for at, split in enumerate(row) if at not in gone)
+    return tuple(split for dimension, split in enumerate(row) if dimension not in gone)
 
 
 def _without_axis(source: Operator, row: Shape) -> Shape:
@@ -163,7 +167,7 @@ def _without_axis(source: Operator, row: Shape) -> Shape:
     if "axis" not in source.call.attributes:
         raise NotSearchable(f"it looks for the axis of {source.op} among its attributes")
     gone = {axis % len(row) for axis in source.numbers("axis") or (0,)}
-    return tuple(split for at, split in enumerate(row) if at not in gone)
+    return tuple(split for dimension, split in enumerate(row) if dimension not in gone)
 
 
 def _flattened(source: Operator, row: Shape) -> Shape:
@@ -191,14 +195,16 @@ AFTER: dict[str, Callable[[Operator, Shape], Shape]] = {
 
 def _without_new(operator: Operator, wanted: Shape) -> Shape:
     axis = _axis(operator, len(wanted))
-    return tuple(split for at, split in enumerate(wanted) if at != axis)
+    return tuple(split for dimension, split in enumerate(wanted) if dimension != axis)
 
 
 def _before_reduction(operator: Operator, wanted: Shape) -> Shape:
     """Axes that are summed up are whole; where they are kept, MindSpore takes the row as it is."""
     gone = set(_reduced_axes(operator))
     left = iter(wanted)
-    return tuple(1 if at in gone else next(left, 1) for at in range(len(operator.inputs[0])))
+    return tuple(
+        1 if dimension in gone else next(left, 1) for dimension in range(len(operator.inputs[0]))
+    )
 
 
 def _reduced_axes(operator: Operator) -> tuple[int, ...]:
@@ -213,18 +219,18 @@ def _reduced_axes(operator: Operator) -> tuple[int, ...]:
 def _before_squeeze(operator: Operator, row: Shape, devices: int) -> Shape:
     """Dimensions of 1 put back in. Only a row that uses all devices is taken over."""
     axes = operator.numbers("axis") or ()
-    found: list[int] = []
+    restored: list[int] = []
     left, place = iter(row), 0
-    for at in range(len(row) + len(axes)):
-        if place < len(axes) and axes[place] > 0 and at == axes[place]:
-            found.append(1)
+    for dimension in range(len(row) + len(axes)):
+        if place < len(axes) and axes[place] > 0 and dimension == axes[place]:
+            restored.append(1)
             place += 1
         else:
-            found.append(next(left, 1))
+            restored.append(next(left, 1))
     used = 1
-    for split in found:
+    for split in restored:
         used *= split
-    return tuple(found) if used == devices else ()
+    return tuple(restored) if used == devices else ()
 
 
 # -- shared --------------------------------------------------------------------------------------
@@ -233,7 +239,7 @@ def _before_squeeze(operator: Operator, row: Shape, devices: int) -> Shape:
 def _permuted(operator: Operator, row: Shape) -> Shape:
     """A row in the order of a Transpose; MindSpore takes it for both directions."""
     order = operator.numbers("perm") or ()
-    return tuple(row[at] if -len(row) <= at < len(row) else 1 for at in order)
+    return tuple(row[dimension] if -len(row) <= dimension < len(row) else 1 for dimension in order)
 
 
 def _axis(operator: Operator, rank: int) -> int:
@@ -249,23 +255,23 @@ def reshaped_row(before: Shape, after: Shape, row: Shape) -> Shape:
     left is shared out, by what divides. So a split may end on an inner dimension where the outer
     one would have been in line with how the tensor lies.
     """
-    found = [1] * len(after)
+    splits = [1] * len(after)
     left = [*row[: len(before)], *(1 for _ in range(len(before) - len(row)))]
-    for whole in (True, False):
+    for undivided in (True, False):
         sizes, targets = list(before), list(after)
         i = o = 0
         while i < len(sizes) and o < len(targets):
             size, target = sizes[i], targets[o]
-            if whole:
+            if undivided:
                 if size >= target and target % left[i] == 0:
-                    found[o] *= left[i]
+                    splits[o] *= left[i]
                     left[i] = 1
             elif size > target:
                 common = gcd(left[i], target)
-                found[o] *= common
+                splits[o] *= common
                 left[i] //= common
             else:
-                found[o] *= left[i]
+                splits[o] *= left[i]
             if size > target:
                 sizes[i] = _truncated(size, target)
                 o += 1
@@ -275,7 +281,7 @@ def reshaped_row(before: Shape, after: Shape, row: Shape) -> Shape:
             else:
                 i += 1
                 o += 1
-    return tuple(found)
+    return tuple(splits)
 
 
 def _truncated(size: int, divisor: int) -> int:
@@ -286,13 +292,15 @@ def _truncated(size: int, divisor: int) -> int:
 
 def gather_row(shape: Shape, devices: int) -> Shape:
     """A tensor cut in two again and again: its first dimension, then the largest ones."""
-    order = [0, *sorted(range(1, len(shape)), key=lambda at: -shape[at])] if shape else []
+    order = (
+        [0, *sorted(range(1, len(shape)), key=lambda dimension: -shape[dimension])] if shape else []
+    )
     left = list(shape)
-    found = [1] * len(shape)
+    splits = [1] * len(shape)
     cut = 1
-    for at in order:
-        while left[at] % 2 == 0 and left[at] > 0 and cut < devices:
-            left[at] //= 2
-            found[at] *= 2
+    for dimension in order:
+        while left[dimension] % 2 == 0 and left[dimension] > 0 and cut < devices:
+            left[dimension] //= 2
+            splits[dimension] *= 2
             cut *= 2
-    return tuple(found)
+    return tuple(splits)

@@ -62,51 +62,51 @@ class Spread:
             before = len(self.open)
             self.forward()
             self.backward()
-        for at in self.open:
-            rank = max((len(shape) for shape in self.operators[at].inputs), default=0)
-            self.give(at, (1,) * rank)
+        for index in self.open:
+            rank = max((len(shape) for shape in self.operators[index].inputs), default=0)
+            self.give(index, (1,) * rank)
 
-    def give(self, at: int, row: Shape) -> None:
+    def give(self, index: int, row: Shape) -> None:
         """Set the strategy that follows from a row."""
-        self.strategies[at] = fitted(self.operators[at], row, self.devices)
+        self.strategies[index] = fitted(self.operators[index], row, self.devices)
 
     def _pass(self, least: int, source: Callable[[int], Shape]) -> int:
         left: list[int] = []
-        for at in reversed(self.open):
-            with asking(self.operators[at].op, NotSearchable):
-                row = source(at)
+        for index in reversed(self.open):
+            with asking(self.operators[index].op, NotSearchable):
+                row = source(index)
                 if row and pieces(row) >= least:
-                    self.give(at, row)
+                    self.give(index, row)
                 else:
-                    left.append(at)
+                    left.append(index)
         changed = len(self.open) - len(left)
         self.open = left
         return changed
 
-    def _from_producer(self, at: int) -> Shape:
+    def _from_producer(self, index: int) -> Shape:
         """Of the first producer that is split at all, else of the last one there is."""
-        found: int | None = None
-        for producer in self.operators[at].producers:
+        chosen: int | None = None
+        for producer in self.operators[index].producers:
             if producer is not None:
-                found = producer
-            if found is not None and _is_split(self.strategies.get(found, ())):
+                chosen = producer
+            if chosen is not None and _is_split(self.strategies.get(chosen, ())):
                 break
-        if found is None or self.operators[found].op in (DATASET, *STOPS):
+        if chosen is None or self.operators[chosen].op in (DATASET, *STOPS):
             return ()
         return row_from_producer(
-            self.operators, self.vertices, self.strategies, at, found, self.devices.stage
+            self.operators, self.vertices, self.strategies, index, chosen, self.devices.stage
         )
 
-    def _from_user(self, at: int) -> Shape:
+    def _from_user(self, index: int) -> Shape:
         """Of the first user in the list that has a strategy."""
-        for user, operand in self.users.get(at, ()):
+        for user, operand in self.users.get(index, ()):
             if not self.strategies.get(user):
                 continue
             if self.operators[user].op in STOPS:
                 return ()
             tensors = len(self.operators[user].inputs)
             return row_from_user(
-                self.operators, self.strategies, at, user, min(operand, tensors - 1),
+                self.operators, self.strategies, index, user, min(operand, tensors - 1),
                 self.devices.stage,
             )  # fmt: skip
         return ()

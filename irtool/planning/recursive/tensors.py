@@ -45,13 +45,13 @@ def local(sizes: Four, cuts: Four) -> Four:
 
 def elements(sizes: Four, cuts: Four) -> float:
     """How many elements a slice has, reckoned in single precision as the search does."""
-    found = single(float(sizes[0]))
+    count = single(float(sizes[0]))
     factors: list[float] = [1 / cuts[0]]
     for size, cut in zip(sizes[1:], cuts[1:], strict=True):
         factors += [single(float(size)), 1 / cut]
     for factor in factors:
-        found = single(found * factor)
-    return found
+        count = single(count * factor)
+    return count
 
 
 def single(value: float) -> float:

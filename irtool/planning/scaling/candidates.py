@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from irtool.cluster.machine import Machine
 from irtool.ir.display import Shown
-from irtool.planning.plans.decisions import DecidedWays
+from irtool.planning.plans.decisions import DecidedModes
 from irtool.planning.scaling.folded import SHALLOW, FoldedMaker
 from irtool.planning.scaling.layers import Repeated, repeated_layers
 from irtool.planning.scaling.scaled import Scaled
@@ -86,7 +86,9 @@ class Candidates(Shown):
     @property
     def best(self) -> int | None:
         """The number, from 0, of the fastest that fits; None: none does."""
-        return next((at for at, each in enumerate(self.ranked) if each.fits), None)
+        return next(
+            (number for number, candidate in enumerate(self.ranked) if candidate.fits), None
+        )
 
 
 def candidates_of(
@@ -116,7 +118,7 @@ class _Ranking:
     machine: Machine
     devices: int
     limit: int
-    found: list[Candidate] = field(default_factory=list[Candidate])
+    candidates: list[Candidate] = field(default_factory=list[Candidate])
     searches: dict[tuple[int, int, bool], StageSearch | CannotPlan] = field(
         default_factory=dict[tuple[int, int, bool], "StageSearch | CannotPlan"]
     )
@@ -145,23 +147,28 @@ class _Ranking:
                 continue
             for stages, micro in self._cuts(devices):
                 self._tried_ways(devices, stages, micro)
-        if not self.found:
+        if not self.candidates:
             raise self.problem or CannotPlan("nothing here can be planned")
         self._with_optimizer()
-        order = sorted(self.found, key=lambda each: (each.seconds, each.devices))
-        fitting = [each for each in order if each.fits]
+        order = sorted(
+            self.candidates, key=lambda candidate: (candidate.seconds, candidate.devices)
+        )
+        fitting = [candidate for candidate in order if candidate.fits]
         shown = fitting[:SHOWN]
-        plain = max((each for each in order if each.is_plain), key=lambda each: each.devices)
+        plain = max(
+            (candidate for candidate in order if candidate.is_plain),
+            key=lambda candidate: candidate.devices,
+        )
         if plain not in shown:
             shown = [*shown[: SHOWN - 1], plain]
-        shown.sort(key=lambda each: (each.seconds, each.devices))
-        return Candidates(tuple(shown), self.limit, len(self.found), self.passed_over)
+        shown.sort(key=lambda candidate: (candidate.seconds, candidate.devices))
+        return Candidates(tuple(shown), self.limit, len(self.candidates), self.passed_over)
 
     def _devices(self) -> Iterator[int]:
         """All devices, and halves of them, as long as less could be faster."""
         devices = self.devices
         while devices:
-            if not self.found or self.work / devices < self._tenth():
+            if not self.candidates or self.work / devices < self._tenth():
                 yield devices
             else:
                 self.passed_over += 1
@@ -171,7 +178,7 @@ class _Ranking:
 
     def _tenth(self) -> float:
         """Seconds that a candidate has to be below to be told."""
-        fitting = sorted(each.seconds for each in self.found if each.fits)
+        fitting = sorted(candidate.seconds for candidate in self.candidates if candidate.fits)
         return fitting[SHOWN - 1] if len(fitting) >= SHOWN else float("inf")
 
     def _cuts(self, devices: int) -> Iterator[tuple[int, int]]:
@@ -200,16 +207,19 @@ class _Ranking:
 
     def _with_optimizer(self) -> None:
         """The fastest with optimizer parallel, too, and with recomputation where they are full."""
-        fitting = sorted((each for each in self.found if each.fits), key=lambda each: each.seconds)
-        plain = [each for each in self.found if each.is_plain][:1]
-        done = {_cut_of(each) for each in self.found if each.optimizer_parallel}
-        for each in dict.fromkeys((*fitting[: SHOWN // 2], *plain)):
-            if _cut_of(each) in done:
+        fitting = sorted(
+            (candidate for candidate in self.candidates if candidate.fits),
+            key=lambda candidate: candidate.seconds,
+        )
+        plain = [candidate for candidate in self.candidates if candidate.is_plain][:1]
+        done = {_cut_of(candidate) for candidate in self.candidates if candidate.optimizer_parallel}
+        for candidate in dict.fromkeys((*fitting[: SHOWN // 2], *plain)):
+            if _cut_of(candidate) in done:
                 continue
-            done.add(_cut_of(each))
-            self._tried(*_cut_of(each), optimizer=True, recompute=False)
-            if not each.fits:
-                self._tried(*_cut_of(each), optimizer=True, recompute=True)
+            done.add(_cut_of(candidate))
+            self._tried(*_cut_of(candidate), optimizer=True, recompute=False)
+            if not candidate.fits:
+                self._tried(*_cut_of(candidate), optimizer=True, recompute=True)
 
     # -- one of them -------------------------------------------------------------------------------
 
@@ -233,18 +243,18 @@ class _Ranking:
         except CannotPlan as error:
             self.problem = self.problem or error
             return None
-        found = Candidate(
+        candidate = Candidate(
             devices, stages, micro, optimizer, recompute, made.seconds,
             self._alone(maker, made) if alone else max(stage.bytes for stage in made.stages),
             self._bound(made), fits,
         )  # fmt: skip
         if not self.work:
             compute = made.inner.after.shares.get("compute", 0.0)
-            whole = sum(stage.seconds for stage in made.stages)
+            deep = sum(stage.seconds for stage in made.stages)
             shallow = made.inner.after.seconds
-            self.work = devices * compute * (whole / shallow if shallow else 1.0)
-        self.found.append(found)
-        return found
+            self.work = devices * compute * (deep / shallow if shallow else 1.0)
+        self.candidates.append(candidate)
+        return candidate
 
     def _alone(self, maker: FoldedMaker, made: StagedPlan) -> int:
         """Bytes of a device without stages and micro-batches, by the account that plans keep.
@@ -275,13 +285,13 @@ class _Ranking:
                 self.searches[key] = self._tables(*key)
             except CannotPlan as error:
                 self.searches[key] = error
-        found = self.searches[key]
-        if isinstance(found, CannotPlan):
-            raise found
+        search = self.searches[key]
+        if isinstance(search, CannotPlan):
+            raise search
         if not optimizer and not recompute:
-            return found
-        decided = DecidedWays(found.model, optimizer=optimizer, recompute=recompute)
-        return StageSearch(found.problem, found.model, decided, optimizer, recompute)
+            return search
+        decided = DecidedModes(search.model, optimizer=optimizer, recompute=recompute)
+        return StageSearch(search.problem, search.model, decided, optimizer, recompute)
 
     def _tables(self, devices: int, micro: int, alone: bool) -> StageSearch:
         base = replace(self.context, parallel_optimizer=False)
@@ -290,5 +300,5 @@ class _Ranking:
         return StageSearch.of(problem, self.machine, micro, optimizer=False, recompute=False)
 
 
-def _cut_of(each: Candidate) -> tuple[int, int, int]:
-    return each.devices, each.stages, each.micro_batches
+def _cut_of(candidate: Candidate) -> tuple[int, int, int]:
+    return candidate.devices, candidate.stages, candidate.micro_batches

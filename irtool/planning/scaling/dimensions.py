@@ -53,7 +53,7 @@ class Cut:
     """A slice that takes a part of an axis, and is no part of a whole that is known."""
 
     node: Node
-    whole: Product
+    full: Product
     part: Product
     begin: int | None
 
@@ -162,13 +162,13 @@ class Dimensions:
             if inputs:
                 self.same(own, self.operand(node, 0), node)
         elif name in TIES or name in _DATASET:
-            trees = tuple(self.operand(node, at) for at in range(len(inputs)))
+            trees = tuple(self.operand(node, position) for position in range(len(inputs)))
             both = trees[0] if len(trees) == 1 and isinstance(trees[0], Extents) else Extents(trees)
             self.same(own, both, node)
         elif name in ("TupleGetItem", "list_getitem"):
-            whole = self.operand(node, 0)
-            if isinstance(whole, Extents) and 0 <= item_of(node) < len(whole.items):
-                self.same(own, whole.items[item_of(node)], node)
+            tree = self.operand(node, 0)
+            if isinstance(tree, Extents) and 0 <= item_of(node) < len(tree.items):
+                self.same(own, tree.items[item_of(node)], node)
         elif name == "EnvironGet":
             self.same(own, self.operand(node, 2), node)
         elif own is not None and name not in ("UpdateState", "J", "RefToEmbed"):
@@ -181,13 +181,15 @@ class Dimensions:
             forward = self.network.first(callee)
             own = self.of(node)
             if isinstance(forward, Node) and isinstance(own, Extents):
-                arguments = [self.operand(forward, at) for at in range(len(forward.operands))]
+                arguments = [
+                    self.operand(forward, position) for position in range(len(forward.operands))
+                ]
                 for tree, argument in zip(own.items[1:], arguments, strict=False):
                     self.same(tree, argument, node)
 
     def _operator(self, node: Node, name: str) -> None:
         call = call_of(self.network, node)
-        ins = [list(flat(self.operand(node, at))) for at in range(len(node.operands))]
+        ins = [list(flat(self.operand(node, position))) for position in range(len(node.operands))]
         tensors = self._tensors(call, ins)
         outs = list(flat(self.of(node)))
         if tensors is None or not outs:
@@ -203,25 +205,25 @@ class Dimensions:
 
     def _tensors(self, call: NodeCall, ins: Sequence[Sequence[Extent]]) -> list[Extent] | None:
         """The tensors of a call, tuples taken apart."""
-        found: list[Extent] = []
+        extents: list[Extent] = []
         for tensors, count in zip(ins, call.slots.count, strict=False):
             if count and len(tensors) == count:
-                found += tensors
+                extents += tensors
             elif count:
                 return None
-        return found if len(found) == len(call.call.tensors) else None
+        return extents if len(extents) == len(call.call.tensors) else None
 
     def _by_signature(
         self, node: Node, call: NodeCall, tensors: Sequence[Extent], outs: Sequence[Extent]
     ) -> bool:
         """What the table says of the axes of a call; without that, of its numeric family."""
-        told = dimensions_of(call.call, ANY_CONTEXT)
-        if told is None:
+        signature = dimensions_of(call.call, ANY_CONTEXT)
+        if signature is None:
             computes = operator_of(primitive(node)).computes
             return computes in _ALIGNED and aligned(self, node, tensors, outs)
         along: dict[object, Product] = {}
         understood = True
-        sides = ((told.inputs, tensors, False), (told.outputs, outs, True))
+        sides = ((signature.inputs, tensors, False), (signature.outputs, outs, True))
         for keys, extents, is_result in sides:
             for row, extent in zip(keys, extents, strict=False):
                 for key, product in zip(row, extent.dimensions, strict=False):
@@ -251,16 +253,16 @@ class Dimensions:
         """Tell slices that together are a whole, or all of it but one, from others."""
         for cuts in self._slices.values():
             parts = {cut.begin: cut for cut in cuts}
-            at, row = 0, list[Cut]()
-            while at in parts and self.sizes.value(parts[at].part):
-                row.append(parts[at])
-                at += self.sizes.value(parts[at].part)
-            whole = cuts[0].whole
-            if at == self.sizes.value(whole) and len(row) == len(parts):
-                self.sizes.is_sum(whole, [cut.part for cut in row], cuts[0].node)
-            elif all(self.sizes.value(cut.part) + 1 == self.sizes.value(whole) for cut in cuts):
+            end, row = 0, list[Cut]()
+            while end in parts and self.sizes.value(parts[end].part):
+                row.append(parts[end])
+                end += self.sizes.value(parts[end].part)
+            full = cuts[0].full
+            if end == self.sizes.value(full) and len(row) == len(parts):
+                self.sizes.is_sum(full, [cut.part for cut in row], cuts[0].node)
+            elif all(self.sizes.value(cut.part) + 1 == self.sizes.value(full) for cut in cuts):
                 for cut in cuts:
-                    self.sizes.is_sum(whole, (cut.part, ONE), cut.node)
+                    self.sizes.is_sum(full, (cut.part, ONE), cut.node)
             self.cuts += cuts
 
 
@@ -285,15 +287,15 @@ def aligned(
     columns: list[Product] = [ONE] * len(widest)
     for extent in (*tensors, *outs):
         first = len(widest) - len(extent.dimensions)
-        for at, product in enumerate(extent.dimensions, first):
+        for column, product in enumerate(extent.dimensions, first):
             if product == ONE:
                 continue
-            if columns[at] == ONE:
-                columns[at] = product
-            elif known.sizes.value(columns[at]) != known.sizes.value(product):
+            if columns[column] == ONE:
+                columns[column] = product
+            elif known.sizes.value(columns[column]) != known.sizes.value(product):
                 return False
             else:
-                known.sizes.equate(columns[at], product, node)
+                known.sizes.equate(columns[column], product, node)
     return True
 
 

@@ -43,7 +43,7 @@ class FoldedMaker(PipelineMaker):
             self._check()
         self.middle = 1
         self.cells = self._deep()
-        self.trained = {at for cell in self._trained() for at in self.places(cell)}
+        self.trained = {place for cell in self._trained() for place in self.places(cell)}
         self.loose = [
             (self.places(cell)[0], whole_figures(parameter))
             for parameter, cell in self.narrow.loose
@@ -52,23 +52,23 @@ class FoldedMaker(PipelineMaker):
 
     def _check(self) -> None:
         assert self.layers is not None
-        found = [
-            at for at, cell in enumerate(self.narrow.cells)
+        numbers = [
+            number for number, cell in enumerate(self.narrow.cells)
             if any(name.startswith(f"{self.layers.prefix}.") for name in cell.names)
         ]  # fmt: skip
-        if found != list(range(self.layers.count)):
+        if numbers != list(range(self.layers.count)):
             raise CannotPlan(
                 f"stages are cut between cells, and the layers {self.layers.prefix} are not the "
                 "cells of this network: plan it without stages"
             )
 
     def _trained(self) -> set[int]:
-        found: set[int] = set()
+        trained: set[int] = set()
         for parameter in self.structure.parameters:
             if parameter.trained:
                 nodes = [ref.node for ref in parameter.users if ref.node in self.narrow.place]
-                found |= {self.narrow.place[node] for node in nodes if node is not None}
-        return found
+                trained |= {self.narrow.place[node] for node in nodes if node is not None}
+        return trained
 
     def places(self, cell: int) -> list[int]:
         """Where a cell of the shallow network stands in the deep one."""
@@ -80,14 +80,14 @@ class FoldedMaker(PipelineMaker):
 
     def _deep(self) -> StageCells:
         narrow = self.narrow
-        cells = tuple(cell for at, cell in enumerate(narrow.cells) for _ in self.places(at))
-        place = {node: self.places(at)[0] for node, at in narrow.place.items()}
+        cells = tuple(cell for number, cell in enumerate(narrow.cells) for _ in self.places(number))
+        place = {node: self.places(number)[0] for node, number in narrow.place.items()}
         flows = tuple(made for flow in narrow.flows for made in self._flows(flow))
         shared = tuple(
-            (parameter, tuple(at for user in users for at in self.places(user)))
+            (parameter, tuple(deep for user in users for deep in self.places(user)))
             for parameter, users in narrow.shared
         )
-        loose = tuple((parameter, self.places(at)[0]) for parameter, at in narrow.loose)
+        loose = tuple((parameter, self.places(number)[0]) for parameter, number in narrow.loose)
         return StageCells(cells, place, flows, shared, loose)
 
     def _flows(self, flow: Flow) -> list[Flow]:
@@ -97,17 +97,19 @@ class FoldedMaker(PipelineMaker):
             following = self.places(flow.source + 1)[0]
             if len(sources) == 1:
                 return [replace(flow, source=sources[0], users=(following,))]
-            return [replace(flow, source=at, users=(at + 1,)) for at in sources]
-        users = tuple(at for user in flow.users for at in self.places(user))
+            return [replace(flow, source=place, users=(place + 1,)) for place in sources]
+        users = tuple(place for user in flow.users for place in self.places(user))
         return [replace(flow, source=sources[-1], users=tuple(u for u in users if u > sources[-1]))]
 
     def made(self, chosen: Chosen) -> MadeStages:
         """What cells of the deep network take."""
-        plan = self._with_starts(self.search.told(chosen))
+        plan = self._with_starts(self.search.plan_of(chosen))
         own = cell_figures(
             self.search.model.structure, self.narrow, plan, self.search.sharded(chosen)
         )
-        figures: list[CellFigures] = [each for at, each in enumerate(own) for _ in self.places(at)]
+        figures: list[CellFigures] = [
+            cell for number, cell in enumerate(own) for _ in self.places(number)
+        ]
         sent = sent_by_flow(plan, self.structure, self.cells)
         return MadeStages(chosen, plan, figures, sent, self.shared_bytes(plan))
 
@@ -134,7 +136,7 @@ class FoldedMaker(PipelineMaker):
         """
         inside = set(self.narrow.place)
         in_flight = min(self.stages, self.micro)
-        high = sum(each.static + in_flight * each.kept + each.again for each in self._own(free))
+        high = sum(cell.static + in_flight * cell.kept + cell.again for cell in self._own(free))
         low, best = 0, None
         problem: CannotPlan | None = None
         for _ in range(_TRIES):
@@ -155,8 +157,8 @@ class FoldedMaker(PipelineMaker):
 
     def shallow_bytes(self, made: MadeStages) -> int:
         """Bytes of kept results of the shallow network, as tables count them."""
-        return sum(each.kept for each in self._own(made))
+        return sum(cell.kept for cell in self._own(made))
 
     def _own(self, made: MadeStages) -> list[CellFigures]:
         """The figures of the shallow network's cells."""
-        return [made.figures[self.places(at)[0]] for at in range(len(self.narrow.cells))]
+        return [made.figures[self.places(number)[0]] for number in range(len(self.narrow.cells))]

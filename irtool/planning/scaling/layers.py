@@ -38,16 +38,16 @@ def repeated_layers(network: Network, wanted: int | None) -> Repeated | tuple[in
             prefix, _, number = name.rpartition(".")
             if name != NETWORK and prefix and number.isdecimal():
                 families.setdefault(prefix, {}).setdefault(int(number), node)
-    whole = {
+    complete = {
         prefix: nodes
         for prefix, nodes in families.items()
         if len(nodes) > 1 and sorted(nodes) == list(range(len(nodes)))
     }
     if wanted is not None:
-        whole = {prefix: nodes for prefix, nodes in whole.items() if len(nodes) == wanted}
-    if len(whole) != 1:
-        return tuple(sorted(len(nodes) for nodes in whole.values()))
-    ((prefix, nodes),) = whole.items()
+        complete = {prefix: nodes for prefix, nodes in complete.items() if len(nodes) == wanted}
+    if len(complete) != 1:
+        return tuple(sorted(len(nodes) for nodes in complete.values()))
+    ((prefix, nodes),) = complete.items()
     graph = nodes[0].graph
     if graph is None:
         return ()

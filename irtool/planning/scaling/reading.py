@@ -11,13 +11,13 @@ from irtool.sharding.network.graphs import network_of
 
 def dimensions_in(dump: Dump) -> Dimensions:
     """Follow every operator of a dump."""
-    found = Dimensions(network_of(dump), HANDLERS)
+    known = Dimensions(network_of(dump), HANDLERS)
     for graph in dump.graphs:
         for node in graph.nodes:
-            found.follow(node)
-    found.settle_cuts()
-    _tie_states(dump, found)
-    return found
+            known.follow(node)
+    known.settle_cuts()
+    _tie_states(dump, known)
+    return known
 
 
 def _tie_states(dump: Dump, known: Dimensions) -> None:
@@ -29,6 +29,6 @@ def _tie_states(dump: Dump, known: Dimensions) -> None:
             continue
         own, weight = known.of(parameters[name]), known.of(parameters[role.weight])
         if isinstance(own, Extent) and isinstance(weight, Extent):
-            sizes = [tuple(map(known.sizes.value, each.dimensions)) for each in (own, weight)]
+            sizes = [tuple(map(known.sizes.value, extent.dimensions)) for extent in (own, weight)]
             if sizes[0] == sizes[1]:
                 known.same(own, weight, parameters[name])

@@ -143,7 +143,7 @@ class _Repeater:
                 raise self._unlike(theirs)
             self.pairs[theirs] = ours
             sources = zip(self.network.inputs[ours], self.network.inputs[theirs], strict=True)
-            todo += [pair for pair in (self._sources(*each, theirs) for each in sources) if pair]
+            todo += [pair for pair in (self._sources(*both, theirs) for both in sources) if pair]
 
     def _typed(self, node: Node) -> object:
         type = node.output_type
@@ -276,13 +276,17 @@ class _Repeater:
         writer = _Copier(self, copies)
         items: list[Item | Graph] = []
         last = max(
-            (at for at, item in enumerate(self.dump.items) if isinstance(item, Parameter)),
+            (
+                position
+                for position, item in enumerate(self.dump.items)
+                if isinstance(item, Parameter)
+            ),
             default=-1,
         )
-        for at, item in enumerate(self.dump.items):
+        for position, item in enumerate(self.dump.items):
             if not (isinstance(item, Property) and item.key.endswith(_ALL_NODES)):
                 items.append(writer.graph(item) if isinstance(item, Graph) else item)
-            if at == last:
+            if position == last:
                 items += [made for own in copies.values() for made in own.values()]
         counts = {_NODES: len(writer.made), _WEIGHTS: sum(map(len, copies.values()))}
         counted = tuple(
@@ -416,9 +420,9 @@ class _Copier:
             return replace(node, graph=None)
         sources = self.own.network.inputs[node]
         more = [
-            (NodeReference(self.made[source, layer]), at)
+            (NodeReference(self.made[source, layer]), position)
             for layer in self.layers
-            for at, source in enumerate(sources)
+            for position, source in enumerate(sources)
             if isinstance(source, Node) and (source, layer) in self.made
         ]
         if not more:
@@ -426,7 +430,7 @@ class _Copier:
         operands = (*node.operands, *(value for value, _ in more))
         signature = node.signature
         if signature is not None:
-            signature = _longer(signature, [at for _, at in more], name in TIES)
+            signature = _longer(signature, [position for _, position in more], name in TIES)
         return replace(node, operands=operands, signature=signature, graph=None)
 
     def _copy(self, node: Node, layer: int) -> Node:
@@ -438,10 +442,10 @@ class _Copier:
         signature = node.signature
         if signature is not None:
             signature = replace(
-                signature, inputs=tuple(self._type(each, layer) for each in signature.inputs)
+                signature, inputs=tuple(self._type(entry, layer) for entry in signature.inputs)
             )
             if signature.outputs is not None:
-                outputs = tuple(self._type(each, layer) for each in signature.outputs)
+                outputs = tuple(self._type(entry, layer) for entry in signature.outputs)
                 signature = replace(signature, outputs=outputs)
         return replace(
             node,
@@ -497,21 +501,23 @@ class _Copier:
 
 def _longer(signature: Signature, places: list[int], is_tuple: bool) -> Signature:
     """A type line with more operands like some that it has; of a tuple, more items."""
-    more = tuple(signature.inputs[at] for at in places if at < len(signature.inputs))
+    more = tuple(
+        signature.inputs[position] for position in places if position < len(signature.inputs)
+    )
     made = replace(signature, inputs=(*signature.inputs, *more))
     outputs = signature.outputs
     if not is_tuple or not outputs or outputs[0] is None:
         return made
-    whole = outputs[0]
-    if not isinstance(whole.type, SequenceType) or not isinstance(whole.shape, SequenceShape):
+    output = outputs[0]
+    if not isinstance(output.type, SequenceType) or not isinstance(output.shape, SequenceShape):
         return made
-    runs = (*(whole.type.runs or ()), *((each.type, None) for each in more if each is not None))
+    runs = (*(output.type.runs or ()), *((entry.type, None) for entry in more if entry is not None))
     shapes = tuple(
-        whole.shape.items[at] for at in places if at < len(whole.shape.items)
+        output.shape.items[position] for position in places if position < len(output.shape.items)
     )  # an item of a tuple is written in another way than the operand that it is
     grown = replace(
-        whole,
-        type=replace(whole.type, runs=runs),
-        shape=replace(whole.shape, items=(*whole.shape.items, *shapes)),
+        output,
+        type=replace(output.type, runs=runs),
+        shape=replace(output.shape, items=(*output.shape.items, *shapes)),
     )
     return replace(made, outputs=(grown, *outputs[1:]))

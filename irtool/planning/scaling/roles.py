@@ -63,12 +63,12 @@ class Roles:
     """What is known of a network's sizes.
 
     Attributes:
-        found: roles by name.
+        known: roles by name.
         open: roles that several sizes may play, with these sizes.
         layers: what repeats; None: nothing does that could be told.
     """
 
-    found: Mapping[str, Role]
+    known: Mapping[str, Role]
     open: Mapping[str, tuple[int, ...]]
     layers: Repeated | None
 
@@ -78,8 +78,8 @@ class Roles:
         Raises:
             CannotPlan: this network has none, or several sizes may play it.
         """
-        if name in self.found:
-            return self.found[name]
+        if name in self.known:
+            return self.known[name]
         if name in self.open:
             sizes = [str(size) for size in self.open[name]]
             several = f"{', '.join(sizes[:-1])} or {sizes[-1]}"
@@ -89,7 +89,7 @@ class Roles:
             )
         raise CannotPlan(
             f"this network has no {name} ({MEANINGS[name]}) that its shapes would tell; it has "
-            f"{', '.join(self.found) or 'none of the sizes that can be scaled'}"
+            f"{', '.join(self.known) or 'none of the sizes that can be scaled'}"
         )
 
 
@@ -104,7 +104,7 @@ def roles_of(known: Dimensions, given: Mapping[str, int]) -> Roles:
         CannotPlan: nothing of a size that was named can play the role.
     """
     finder = _Finder(known)
-    found: dict[str, Role] = {}
+    roles: dict[str, Role] = {}
     open_: dict[str, tuple[int, ...]] = {}
     for name in NAMES[1:]:
         products = finder.of(name)
@@ -122,16 +122,16 @@ def roles_of(known: Dimensions, given: Mapping[str, int]) -> Roles:
             by_size = {given[name]: by_size[given[name]]}
         if len(by_size) == 1:
             ((size, own),) = by_size.items()
-            found[name] = Role(name, size, tuple(own), name in given)
+            roles[name] = Role(name, size, tuple(own), name in given)
         elif by_size:
             open_[name] = tuple(sorted(by_size))
     layers = repeated_layers(known.network, given.get("layers"))
     if isinstance(layers, Repeated):
-        found = {"layers": Role("layers", layers.count, (), "layers" in given), **found}
-        return Roles(found, open_, layers)
+        roles = {"layers": Role("layers", layers.count, (), "layers" in given), **roles}
+        return Roles(roles, open_, layers)
     if layers:
         open_["layers"] = layers
-    return Roles(found, open_, None)
+    return Roles(roles, open_, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,16 +151,16 @@ class _Finder:
 
     def of(self, name: str) -> list[Product]:
         """Products that may play a role, each once."""
-        found = {
+        products = {
             "batch": self._batch, "sequence": self._sequence, "vocabulary": self._vocabulary,
             "hidden": self._hidden, "heads": self._heads, "kv_heads": self._kv_heads,
             "head_size": self._head_size, "feed_forward": self._feed_forward,
         }[name]()  # fmt: skip
-        return self._once(found)
+        return self._once(products)
 
     def _once(self, products: Iterable[Product]) -> list[Product]:
         factors = self.known.sizes.factors
-        return list(dict.fromkeys(own for each in products if (own := factors(each)) != ONE))
+        return list(dict.fromkeys(own for product in products if (own := factors(product)) != ONE))
 
     # -- what operators tell -----------------------------------------------------------------------
 
@@ -189,18 +189,20 @@ class _Finder:
             return None
         call = call_of(self.known.network, node)
         extents = [
-            each for at in range(len(node.operands)) for each in flat(self.known.operand(node, at))
+            extent
+            for position in range(len(node.operands))
+            for extent in flat(self.known.operand(node, position))
         ][:2]
         if len(extents) < 2 or len(call.call.tensors) < 2:
             return None
         left, right = extents
-        told = dimensions_of(call.call, ANY_CONTEXT)
-        if told is None:
+        signature = dimensions_of(call.call, ANY_CONTEXT)
+        if signature is None:
             if len(right.dimensions) != 2 or not left.dimensions:
                 return None
             return _MatrixProduct(right.dimensions[1], right.dimensions[0], left.dimensions[:-1])
-        out = told.outputs[0]
-        ours, theirs = told.inputs[:2]
+        out = signature.outputs[0]
+        ours, theirs = signature.inputs[:2]
         summed = [d for key, d in zip(ours, left.dimensions, strict=True) if key not in out]
         added = [
             d for key, d in zip(theirs, right.dimensions, strict=True)
@@ -230,18 +232,18 @@ class _Finder:
     def _attended(self) -> list[tuple[Product, Product, Product, Product]]:
         """Of every attention batch and heads in one, its head sizes, and its positions."""
         factors = self.known.sizes.factors
-        found = [
-            ((*each.batch, *each.heads), head, each.query, each.key)
-            for _, each in self.known.attended
-            for head in (each.head, each.value_head)
+        attended = [
+            ((*axes.batch, *axes.heads), head, axes.query, axes.key)
+            for _, axes in self.known.attended
+            for head in (axes.head, axes.value_head)
         ]
         for made in self._products:
-            rows = tuple(factor for each in made.rows for factor in each)
+            rows = tuple(factor for row in made.rows for factor in row)
             if factors(made.added) in self._softmaxed and rows:
-                found.append((rows, made.contracted, ONE, made.added))
+                attended.append((rows, made.contracted, ONE, made.added))
             elif factors(made.contracted) in self._softmaxed and rows:
-                found.append((rows, made.added, ONE, made.contracted))
-        return found
+                attended.append((rows, made.added, ONE, made.contracted))
+        return attended
 
     # -- roles -------------------------------------------------------------------------------------
 
@@ -252,18 +254,18 @@ class _Finder:
             return firsts
         factors = self.known.sizes.factors
         inside = {factor for rows, *_ in self._attended for factor in factors(rows)}
-        return [each for each in firsts if inside.issuperset(each)] or firsts
+        return [first for first in firsts if inside.issuperset(first)] or firsts
 
     def _batch(self) -> list[Product]:
         return self._batches
 
     def _sequence(self) -> list[Product]:
-        return [each for _, _, query, key in self._attended for each in (query, key)]
+        return [product for _, _, query, key in self._attended for product in (query, key)]
 
     def _heads(self) -> list[Product]:
         factors = self.known.sizes.factors
-        batch = {factor for each in self._batches for factor in each}
-        positions = {factor for each in self._sequence() for factor in factors(each)}
+        batch = {factor for product in self._batches for factor in product}
+        positions = {factor for product in self._sequence() for factor in factors(product)}
         return [
             tuple(factor for factor in factors(rows) if factor not in batch | positions)
             for rows, *_ in self._attended
@@ -277,15 +279,15 @@ class _Finder:
         factors = self.known.sizes.factors
         sizes = set(self._once(self._head_size()))
         weights = {part for made in self._products for part in self._parts(made.added)}
-        found: list[Product] = []
+        products: list[Product] = []
         for heads in self._once(self._heads()):
             own = [
                 heads[:count]
                 for count in range(1, len(heads))
                 if any(factors((*heads[:count], *size)) in weights for size in sizes)
             ]
-            found += own or [heads] if len(heads) == 1 or own else []
-        return found
+            products += own or [heads] if len(heads) == 1 or own else []
+        return products
 
     def _parts(self, product: Product) -> Iterator[Product]:
         """A product, and those that it is the sum of."""
@@ -305,14 +307,14 @@ class _Finder:
     @cached_property
     def _hiddens(self) -> list[Product]:
         factors = self.known.sizes.factors
-        found: list[Product] = []
+        products: list[Product] = []
         for made in self._products:
             if not self._widths.isdisjoint(self._parts(made.added)):
-                found.append(made.contracted)
+                products.append(made.contracted)
             elif factors(made.contracted) in self._widths and made.added != ONE:
-                found.append(made.added)
-        behind = self._once(found)
-        return [each for each in behind if self._is_stream(each)] or behind
+                products.append(made.added)
+        behind = self._once(products)
+        return [product for product in behind if self._is_stream(product)] or behind
 
     def _is_stream(self, product: Product) -> bool:
         """Whether products begin with a size, and others end with it."""
@@ -361,7 +363,7 @@ class _Finder:
             if sizes.factors(made.contracted) in hidden and sizes.value(made.added) in numbers
             and sizes.factors(made.added) not in self._widths | set(self._feed_forward()) | hidden
         ]  # fmt: skip
-        both = {sizes.value(each) for each in classes}
+        both = {sizes.value(product) for product in classes}
         main = [row for row in rows if sizes.value(row) in both] or rows
         return [*main, *classes]
 
@@ -369,7 +371,7 @@ class _Finder:
         """Whether what looks up comes from the network's inputs."""
         ids = list(flat(self.known.operand(node, 1)))
         factors = self.known.sizes.factors
-        firsts = {factor for each in self._batches for factor in each}
+        firsts = {factor for batch in self._batches for factor in batch}
         return any(
-            firsts.intersection(factors(product)) for each in ids for product in each.dimensions
+            firsts.intersection(factors(product)) for extent in ids for product in extent.dimensions
         )

@@ -47,7 +47,7 @@ class Scaled(Shown):
 
     def role(self, name: str) -> Role | None:
         """A role by name."""
-        return self.roles.found.get(name)
+        return self.roles.known.get(name)
 
 
 def scaled(dump: Dump, asked: Mapping[str, int], given: Mapping[str, int] | None = None) -> Scaled:
@@ -91,7 +91,7 @@ def _unsharded(dump: Dump) -> Dump:
     def item_of(item: Item | Graph) -> Item | Graph:
         if not isinstance(item, Graph):
             return item
-        items = tuple(node_of(each) if isinstance(each, Node) else each for each in item.items)
+        items = tuple(node_of(inner) if isinstance(inner, Node) else inner for inner in item.items)
         return replace(item, items=items, dump=None)
 
     return replace(dump, items=tuple(item_of(item) for item in dump.items))

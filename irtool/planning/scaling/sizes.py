@@ -73,12 +73,12 @@ class Sizes:
 
     def factors(self, product: Product) -> Product:
         """The same product in factors that are no products themselves."""
-        found: list[int] = []
+        roots: list[int] = []
         for factor in product:
             root = self.root(factor)
             parts = self.products.get(root)
-            found += [root] if parts is None else self.factors(parts)
-        return tuple(found)
+            roots += [root] if parts is None else self.factors(parts)
+        return tuple(roots)
 
     def value(self, product: Product) -> int:
         """The number that a product is in the dump."""
@@ -97,7 +97,7 @@ class Sizes:
             self.conflicts.append(Conflict(left, right, place))
             return
         if self._is_permuted(ours, theirs):
-            theirs.sort(key=lambda factor: [self.size[each] for each in ours].index(
+            theirs.sort(key=lambda factor: [self.size[other] for other in ours].index(
                 self.size[factor]))  # fmt: skip
         while ours and theirs:
             a, b = self.root(ours.pop(0)), self.root(theirs.pop(0))
@@ -118,7 +118,7 @@ class Sizes:
 
         Rows that are counted batch first on one side and sequence first on the other are as many.
         """
-        left, right = ([self.size[each] for each in factors] for factors in (ours, theirs))
+        left, right = ([self.size[factor] for factor in factors] for factors in (ours, theirs))
         return left != right and len(set(left)) == len(left) and sorted(left) == sorted(right)
 
     def _cut(self, factor: int, first: int) -> Product:
@@ -156,11 +156,11 @@ class Sizes:
         if len(terms) == 1:
             self.equate(product, terms[0], place)
             return
-        whole = self.new(sum(self.value(part) for part in terms))
-        if whole == ONE:
+        total = self.new(sum(self.value(part) for part in terms))
+        if total == ONE:
             return
-        self.sums[whole[0]] = terms
-        self.equate(product, whole, place)
+        self.sums[total[0]] = terms
+        self.equate(product, total, place)
 
     # -- other sizes -----------------------------------------------------------------------------
 
@@ -180,17 +180,17 @@ class Sizes:
             if parts is None:
                 yield factor
             else:
-                todo += [each for part in parts for each in self.factors(part)]
+                todo += [inner for part in parts for inner in self.factors(part)]
 
     def scaled(self, product: Product, targets: Mapping[int, int]) -> int:
         """The number that a product is where some factors have other sizes."""
-        found = 1
+        number = 1
         for factor in self.factors(product):
             parts = self.terms(factor)
             if factor in targets:
-                found *= targets[factor]
+                number *= targets[factor]
             elif parts is None or factor in self.fixed:
-                found *= self.size[factor]
+                number *= self.size[factor]
             else:
-                found *= sum(self.scaled(part, targets) for part in parts)
-        return found
+                number *= sum(self.scaled(part, targets) for part in parts)
+        return number

@@ -44,16 +44,16 @@ def _changed(known: Dimensions, left: Extent, right: Extent) -> list[int]:
     """The dimensions whose sizes differ."""
     sizes = known.sizes
     return [
-        at
-        for at, (a, b) in enumerate(zip(left.dimensions, right.dimensions, strict=True))
+        dimension
+        for dimension, (a, b) in enumerate(zip(left.dimensions, right.dimensions, strict=True))
         if sizes.value(a) != sizes.value(b)
     ]
 
 
 def _beside(known: Dimensions, node: Node, left: Extent, right: Extent, axis: int) -> None:
     """All dimensions but one are the same."""
-    for at, (a, b) in enumerate(zip(left.dimensions, right.dimensions, strict=True)):
-        if at != axis:
+    for dimension, (a, b) in enumerate(zip(left.dimensions, right.dimensions, strict=True)):
+        if dimension != axis:
             known.sizes.equate(a, b, node)
 
 
@@ -67,19 +67,19 @@ def _parts(
     alike: bool,
 ) -> bool:
     """A tensor cut along an axis."""
-    whole = ins[0]
+    source = ins[0]
     if len(outs) == 1:
-        known.same(whole, outs[0], node)
+        known.same(source, outs[0], node)
         return True
-    axes = {axis for out in outs for axis in _changed(known, whole, out)}
+    axes = {axis for out in outs for axis in _changed(known, source, out)}
     if len(axes) != 1:
         return False
     axis = axes.pop()
     for out in outs:
-        _beside(known, node, whole, out, axis)
+        _beside(known, node, source, out, axis)
         if alike:
             known.sizes.equate(out.dimensions[axis], outs[0].dimensions[axis], node)
-    known.sizes.is_sum(whole.dimensions[axis], [out.dimensions[axis] for out in outs], node)
+    known.sizes.is_sum(source.dimensions[axis], [out.dimensions[axis] for out in outs], node)
     return True
 
 
@@ -87,17 +87,17 @@ def _joined(
     known: Dimensions, node: Node, call: NodeCall, ins: Sequence[Extent], outs: Sequence[Extent]
 ) -> bool:
     """Tensors behind one another along an axis."""
-    whole = outs[0]
+    joined = outs[0]
     if len(ins) == 1:
-        known.same(whole, ins[0], node)
+        known.same(joined, ins[0], node)
         return True
-    axes = {axis for tensor in ins for axis in _changed(known, whole, tensor)}
+    axes = {axis for tensor in ins for axis in _changed(known, joined, tensor)}
     if len(axes) != 1:
         return False
     axis = axes.pop()
     for tensor in ins:
-        _beside(known, node, whole, tensor, axis)
-    known.sizes.is_sum(whole.dimensions[axis], [each.dimensions[axis] for each in ins], node)
+        _beside(known, node, joined, tensor, axis)
+    known.sizes.is_sum(joined.dimensions[axis], [tensor.dimensions[axis] for tensor in ins], node)
     return True
 
 
@@ -172,14 +172,14 @@ def _looked_up(
     known: Dimensions, node: Node, call: NodeCall, ins: Sequence[Extent], outs: Sequence[Extent]
 ) -> bool:
     """One row of classes for each index: the class axis is made."""
-    told = dimensions_of(call.call, ANY_CONTEXT)
-    if told is None or not told.inputs:
+    signature = dimensions_of(call.call, ANY_CONTEXT)
+    if signature is None or not signature.inputs:
         return False
-    places = {key: at for at, key in enumerate(told.outputs[0])}
-    for key, product in zip(told.inputs[0], ins[0].dimensions, strict=True):
+    places = {key: dimension for dimension, key in enumerate(signature.outputs[0])}
+    for key, product in zip(signature.inputs[0], ins[0].dimensions, strict=True):
         if key in places and product != ONE:
             known.sizes.equate(product, outs[0].dimensions[places[key]], node)
-    return all(key is not None for key in told.outputs[0])
+    return all(key is not None for key in signature.outputs[0])
 
 
 def _best(
@@ -199,23 +199,27 @@ def _sliced(
     known: Dimensions, node: Node, call: NodeCall, ins: Sequence[Extent], outs: Sequence[Extent]
 ) -> bool:
     """Dimensions that are taken whole, and parts of others."""
-    told = dimensions_of(call.call, ANY_CONTEXT)
-    if told is None:
+    signature = dimensions_of(call.call, ANY_CONTEXT)
+    if signature is None:
         return False
     begins = literal_numbers(constant(call, 1)) or ()
-    places = {key: at for at, key in enumerate(told.outputs[0]) if key is not None}
+    places = {
+        key: dimension for dimension, key in enumerate(signature.outputs[0]) if key is not None
+    }
     source = known.network.inputs[node][0]
-    for at, (key, inner) in enumerate(zip(told.inputs[0], ins[0].dimensions, strict=True)):
+    for dimension, (key, inner) in enumerate(
+        zip(signature.inputs[0], ins[0].dimensions, strict=True)
+    ):
         if key not in places:
             continue
         part = outs[0].dimensions[places[key]]
-        whole, taken = known.sizes.value(inner), known.sizes.value(part)
-        if whole == taken:
+        size, taken = known.sizes.value(inner), known.sizes.value(part)
+        if size == taken:
             known.sizes.equate(inner, part, node)
         else:
-            begin = begins[at] if at < len(begins) else None
-            begin = begin + whole if begin is not None and begin < 0 else begin
-            known.cut(source, at, Cut(node, inner, part, begin))
+            begin = begins[dimension] if dimension < len(begins) else None
+            begin = begin + size if begin is not None and begin < 0 else begin
+            known.cut(source, dimension, Cut(node, inner, part, begin))
     return True
 
 
@@ -256,7 +260,7 @@ def _attention(
         return False
     query = _parted(known, ins[0], QUERY[layout], "n", heads)
     width = known.sizes.value(query["d"])
-    keys = [_parted(known, each, KEY[layout], "m", 0, width) for each in ins[1:3]]
+    keys = [_parted(known, extent, KEY[layout], "m", 0, width) for extent in ins[1:3]]
     key, value = keys
     for axis in "btm":
         known.sizes.equate(key[axis], value[axis], node)
@@ -309,16 +313,16 @@ def _parted(
         heads: how many; 0: as many as heads of ``width`` fit.
         width: size of a head.
     """
-    found: dict[str, Product] = {}
+    axes: dict[str, Product] = {}
     for axis, product in zip(pattern, extent.dimensions, strict=True):
-        found["d" if axis == "." else axis] = product
-    if "d" not in found:
-        whole = known.sizes.value(found[name])
-        count = heads or whole // width
-        outer, inner = known.sizes.new(count), known.sizes.new(whole // count)
-        known.sizes.equate(found[name], (*outer, *inner))
-        found |= {name: outer, "d": inner}
-    return found
+        axes["d" if axis == "." else axis] = product
+    if "d" not in axes:
+        size = known.sizes.value(axes[name])
+        count = heads or size // width
+        outer, inner = known.sizes.new(count), known.sizes.new(size // count)
+        known.sizes.equate(axes[name], (*outer, *inner))
+        axes |= {name: outer, "d": inner}
+    return axes
 
 
 HANDLERS: Mapping[str, Handler] = {

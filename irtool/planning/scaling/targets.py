@@ -37,13 +37,13 @@ def wanted_sizes(roles: Roles, asked: Mapping[str, int]) -> dict[str, int]:
         if size < 1:
             raise CannotPlan(f"--scale {name}={size}: a size is at least 1")
         roles.role(name)
-    sizes = {name: role.size for name, role in roles.found.items()}
+    sizes = {name: role.size for name, role in roles.known.items()}
     sizes |= asked
 
     def grown(name: str, ratio: Fraction, why: str) -> None:
         if ratio == 1 or name in asked:
             return
-        if name not in roles.found and name not in roles.open:
+        if name not in roles.known and name not in roles.open:
             return
         made = roles.role(name).size * ratio
         if made.denominator != 1:
@@ -54,7 +54,7 @@ def wanted_sizes(roles: Roles, asked: Mapping[str, int]) -> dict[str, int]:
         sizes[name] = int(made)
 
     def ratio(name: str) -> Fraction:
-        return Fraction(sizes[name], roles.found[name].size) if name in sizes else Fraction(1)
+        return Fraction(sizes[name], roles.known[name].size) if name in sizes else Fraction(1)
 
     hidden = ratio("hidden")
     if "head_size" in asked:
@@ -84,14 +84,14 @@ def targets_of(sizes: Sizes, roles: Roles, asked: Mapping[str, int]) -> Targets:
     setter = _Setter(sizes)
     for name in ("batch", "sequence", "vocabulary", "kv_heads", "heads", "head_size",
                  "feed_forward", "hidden"):  # fmt: skip
-        role = roles.found.get(name)
+        role = roles.known.get(name)
         if role is None:
             continue
         for product in role.products:
             setter.put(product, wanted[name], role)
-    before = {name: role.size for name, role in roles.found.items()}
+    before = {name: role.size for name, role in roles.known.items()}
     shown = {name: (before[name], wanted[name]) for name in NAMES if name in before}
-    return Targets(setter.found, shown)
+    return Targets(setter.targets, shown)
 
 
 @dataclass(eq=False, slots=True)
@@ -99,7 +99,7 @@ class _Setter:
     """Gives factors their new numbers."""
 
     sizes: Sizes
-    found: dict[int, int] = field(default_factory=dict[int, int])
+    targets: dict[int, int] = field(default_factory=dict[int, int])
 
     def put(self, product: Product, value: int, role: Role) -> None:
         """Make a product come to a value.
@@ -107,14 +107,14 @@ class _Setter:
         Raises:
             CannotPlan: it can't, or it is not known which of its factors should change.
         """
-        as_it_is = self.sizes.value(product) == self.sizes.scaled(product, self.found) == value
-        if as_it_is and self.found.keys().isdisjoint(self.sizes.leaves(product)):
+        as_it_is = self.sizes.value(product) == self.sizes.scaled(product, self.targets) == value
+        if as_it_is and self.targets.keys().isdisjoint(self.sizes.leaves(product)):
             return
         free: list[int] = []
         rest = Fraction(value)
         for factor in self.sizes.factors(product):
-            if factor in self.found:
-                rest /= self.found[factor]
+            if factor in self.targets:
+                rest /= self.targets[factor]
             elif self.sizes.is_fixed(factor):
                 rest /= self.sizes.size[factor]
             else:
@@ -126,7 +126,7 @@ class _Setter:
         if rest.denominator != 1:
             raise self._impossible(product, value, role)
         if len(free) > 1:
-            if self.sizes.scaled(tuple(free), self.found) == rest:
+            if self.sizes.scaled(tuple(free), self.targets) == rest:
                 return
             parts = " · ".join(str(self.sizes.size[factor]) for factor in free)
             raise CannotPlan(
@@ -135,14 +135,14 @@ class _Setter:
             )
         terms = self.sizes.terms(free[0])
         if terms is None:
-            self.found[free[0]] = int(rest)
+            self.targets[free[0]] = int(rest)
         elif len({self.sizes.factors(term) for term in terms}) == 1 and rest % len(terms) == 0:
             self.put(terms[0], int(rest) // len(terms), role)
-        elif self.sizes.scaled((free[0],), self.found) != rest:
+        elif self.sizes.scaled((free[0],), self.targets) != rest:
             raise self._impossible(product, value, role)
 
     def _impossible(self, product: Product, value: int, role: Role) -> CannotPlan:
-        parts = " · ".join(str(self.sizes.size[each]) for each in self.sizes.factors(product))
+        parts = " · ".join(str(self.sizes.size[factor]) for factor in self.sizes.factors(product))
         return CannotPlan(
             f"{role.name} ({MEANINGS[role.name]}) can't be {value}: it is {parts} in the dump, and "
             "not all of that can change with what else is asked for"

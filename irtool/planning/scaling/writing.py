@@ -44,8 +44,13 @@ def _refuse_unknown(known: Dimensions, targets: Mapping[int, int]) -> None:
         return not changed.isdisjoint(sizes.leaves(product))
 
     for node in known.unknown:
-        trees = [known.of(node), *(known.operand(node, at) for at in range(len(node.operands)))]
-        if any(moves(each) for tree in trees for one in flat(tree) for each in one.dimensions):
+        trees = [
+            known.of(node),
+            *(known.operand(node, position) for position in range(len(node.operands))),
+        ]
+        if any(
+            moves(product) for tree in trees for one in flat(tree) for product in one.dimensions
+        ):
             raise CannotPlan(
                 f"what {node.id} {node.op} (line {node.line}) makes of operands of other sizes is "
                 "not known: leave these sizes as they are"
@@ -60,20 +65,20 @@ def _refuse_unknown(known: Dimensions, targets: Mapping[int, int]) -> None:
                 "them grows can't be told"
             )
     for cut in known.cuts:
-        whole, part = (sizes.scaled(each, targets) for each in (cut.whole, cut.part))
-        same = (whole, part) == (sizes.value(cut.whole), sizes.value(cut.part))
-        end = cut.begin is not None and cut.begin + sizes.value(cut.part) == sizes.value(cut.whole)
-        if same or (whole >= part and (cut.begin == 0 or end or _is_part(known, cut.whole))):
+        full, part = (sizes.scaled(product, targets) for product in (cut.full, cut.part))
+        same = (full, part) == (sizes.value(cut.full), sizes.value(cut.part))
+        end = cut.begin is not None and cut.begin + sizes.value(cut.part) == sizes.value(cut.full)
+        if same or (full >= part and (cut.begin == 0 or end or _is_part(known, cut.full))):
             continue
         raise CannotPlan(
             f"{cut.node.id} {cut.node.op} (line {cut.node.line}) takes "
-            f"{sizes.value(cut.part)} of {sizes.value(cut.whole)}, and would have to take {part} "
-            f"of {whole}: compile the small network with a table that is as long"
+            f"{sizes.value(cut.part)} of {sizes.value(cut.full)}, and would have to take {part} "
+            f"of {full}: compile the small network with a table that is as long"
         )
 
 
-def _is_part(known: Dimensions, whole: Product) -> bool:
-    factors = known.sizes.factors(whole)
+def _is_part(known: Dimensions, product: Product) -> bool:
+    factors = known.sizes.factors(product)
     return len(factors) == 1 and known.sizes.terms(factors[0]) is not None
 
 
@@ -114,33 +119,36 @@ class _Writer:
         return item.symbolic.replace(str(list(before)), str(list(after)))
 
     def _graph(self, graph: Graph) -> Graph:
-        items = tuple(self._node(each) if isinstance(each, Node) else each for each in graph.items)
+        items = tuple(self._node(item) if isinstance(item, Node) else item for item in graph.items)
         parameters = graph.parameters
 
         def types(listed: ParameterList) -> ParameterList:
-            found = tuple(
-                self._typed(type, self.known.of(parameters[at]) if at < len(parameters) else None)
-                for at, type in enumerate(listed.types)
+            typed = tuple(
+                self._typed(
+                    type,
+                    self.known.of(parameters[position]) if position < len(parameters) else None,
+                )
+                for position, type in enumerate(listed.types)
             )
-            return replace(listed, types=found)
+            return replace(listed, types=typed)
 
         prelude = tuple(
-            types(each) if isinstance(each, ParameterList) else each for each in graph.prelude
+            types(line) if isinstance(line, ParameterList) else line for line in graph.prelude
         )
         return replace(graph, items=items, prelude=prelude, dump=None)
 
     def _node(self, node: Node) -> Node:
         own = self.known.of(node)
-        trees = [self.known.operand(node, at) for at in range(len(node.operands))]
+        trees = [self.known.operand(node, position) for position in range(len(node.operands))]
         signature = node.signature
         if signature is not None:
             inputs = tuple(
-                self._typed(type, trees[at] if at < len(trees) else None)
-                for at, type in enumerate(signature.inputs)
+                self._typed(type, trees[position] if position < len(trees) else None)
+                for position, type in enumerate(signature.inputs)
             )
             outputs = signature.outputs
             if outputs is not None:
-                outputs = tuple(self._typed(each, own) for each in outputs)
+                outputs = tuple(self._typed(output, own) for output in outputs)
             signature = Signature(inputs, outputs, signature.lead, signature.arrow, signature.null)
         operands = [
             self._literal(value, tree) for value, tree in zip(node.operands, trees, strict=True)
@@ -169,8 +177,8 @@ class _Writer:
             return replace(shape, dimensions=tuple(map(self.new, tree.dimensions)))
         if isinstance(shape, SequenceShape) and isinstance(tree, Extents):
             items = [
-                self._shape(item, tree.items[at]) if at < len(tree.items) else item
-                for at, item in enumerate(shape.items)
+                self._shape(item, tree.items[position]) if position < len(tree.items) else item
+                for position, item in enumerate(shape.items)
             ]
             return replace(shape, items=tuple(items))
         return shape
@@ -188,7 +196,7 @@ class _Writer:
         self, node: Node, operands: list[Value], trees: Sequence[Tree], outs: Sequence[Extent]
     ) -> list[Value]:
         """Operands that say sizes."""
-        ins = [each for tree in trees for each in flat(tree)]
+        ins = [extent for tree in trees for extent in flat(tree)]
         moved = any(
             self.new(product) != self.old(product)
             for extent in (*ins, *outs)
@@ -225,19 +233,19 @@ class _Writer:
     ) -> list[Value]:
         """A shape that is asked for; -1 stays what is left."""
         shape = outs[0].dimensions
-        for at, value in enumerate(operands):
+        for position, value in enumerate(operands):
             numbers = literal_numbers(python_value(value))
             if not isinstance(value, SequenceLiteral) or numbers is None:
                 continue
             if len(numbers) != len(shape):
                 continue
-            if all(number in (-1, self.old(each)) for number, each in zip(numbers, shape,
+            if all(number in (-1, self.old(product)) for number, product in zip(numbers, shape,
                                                                         strict=True)):  # fmt: skip
                 items = [
-                    item if number == -1 else _number(item, self.new(each))
-                    for item, number, each in zip(value.items, numbers, shape, strict=True)
+                    item if number == -1 else _number(item, self.new(product))
+                    for item, number, product in zip(value.items, numbers, shape, strict=True)
                 ]
-                operands[at] = replace(value, items=tuple(items))
+                operands[position] = replace(value, items=tuple(items))
                 return operands
         raise self._untold(node)
 
@@ -245,19 +253,19 @@ class _Writer:
         self, node: Node, operands: list[Value], ins: Sequence[Extent], outs: Sequence[Extent]
     ) -> list[Value]:
         """Lengths of parts along an axis."""
-        whole = ins[0].dimensions
-        for at, value in enumerate(operands):
+        shape = ins[0].dimensions
+        for position, value in enumerate(operands):
             numbers = literal_numbers(python_value(value))
             if not isinstance(value, SequenceLiteral) or numbers is None:
                 continue
-            for axis in range(len(whole)):
+            for axis in range(len(shape)):
                 own = [out.dimensions[axis] for out in outs]
-                if [self.old(each) for each in own] == list(numbers):
+                if [self.old(product) for product in own] == list(numbers):
                     items = [
-                        _number(item, self.new(each))
-                        for item, each in zip(value.items, own, strict=True)
+                        _number(item, self.new(product))
+                        for item, product in zip(value.items, own, strict=True)
                     ]
-                    operands[at] = replace(value, items=tuple(items))
+                    operands[position] = replace(value, items=tuple(items))
                     return operands
         raise self._untold(node)
 
@@ -280,31 +288,31 @@ class _Writer:
         begins, ends = (literal_numbers(python_value(value)) for value in operands[1:3])
         if begins is None or ends is None or len(begins) > len(before):
             raise self._untold(node)
-        cuts = {cut.whole: cut.part for cut in self.known.cuts if cut.node is node}
+        cuts = {cut.full: cut.part for cut in self.known.cuts if cut.node is node}
         new_begins, new_ends = list(begins), list(ends)
-        for at, whole in enumerate(before[: len(begins)]):
-            size, begin, end = self.old(whole), begins[at], ends[at]
-            part = cuts.get(whole)
+        for axis, product in enumerate(before[: len(begins)]):
+            size, begin, end = self.old(product), begins[axis], ends[axis]
+            part = cuts.get(product)
             if part is None:
                 if begin == 0 and end >= size:
-                    new_ends[at] = self.new(whole)
-                elif self.new(whole) != size and (begin < 0 or end < 0 or end - begin != 1):
+                    new_ends[axis] = self.new(product)
+                elif self.new(product) != size and (begin < 0 or end < 0 or end - begin != 1):
                     raise self._untold(node)
                 continue
-            if self.new(whole) == size and self.new(part) == self.old(part):
+            if self.new(product) == size and self.new(part) == self.old(part):
                 continue
             if begin == 0:
-                new_ends[at] = self.new(part) if end > 0 else end
+                new_ends[axis] = self.new(part) if end > 0 else end
             elif end == size:
-                new_begins[at] = self.new(whole) - self.new(part) if begin > 0 else begin
-                new_ends[at] = self.new(whole)
+                new_begins[axis] = self.new(product) - self.new(part) if begin > 0 else begin
+                new_ends[axis] = self.new(product)
             else:
                 raise self._untold(node)
         for position, numbers in ((1, new_begins), (2, new_ends)):
             value = operands[position]
             assert isinstance(value, SequenceLiteral)
             items = zip(value.items, numbers, strict=True)
-            operands[position] = replace(value, items=tuple(_number(*each) for each in items))
+            operands[position] = replace(value, items=tuple(_number(*pair) for pair in items))
         return operands
 
     def span(
@@ -324,17 +332,17 @@ class _Writer:
         """The number of heads, where it is an operand."""
         call = call_of(self.known.network, node)
         heads = self._heads_of(node)
-        for at, value in enumerate(operands):
-            if isinstance(value, (Scalar, Word)) and at == _HEAD_OPERAND:
+        for position, value in enumerate(operands):
+            if isinstance(value, (Scalar, Word)) and position == _HEAD_OPERAND:
                 if heads is not None and python_value(value) == self.old(heads):
-                    operands[at] = _number(value, self.new(heads))
+                    operands[position] = _number(value, self.new(heads))
                 elif "head_num" not in call.call.attributes:
                     raise self._untold(node)
         return operands
 
     def _heads_of(self, node: Node) -> Product | None:
-        for found, attended in self.known.attended:
-            if found is node:
+        for operator, attended in self.known.attended:
+            if operator is node:
                 return attended.heads
         return None
 

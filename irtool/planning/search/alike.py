@@ -50,16 +50,16 @@ def _exponents(form: Form, values: Ints) -> Ints | None:
     halves = ones + np.eye(count, dtype=np.int64)
     step = max(1, len(values) // PROBES)
     probes = np.concatenate([ones, halves, values[::step], values[-1:]])
-    found = [operations_of(form.call, sketch) for sketch in form.sketches(probes)]
-    whole = found[0]
+    measured = [operations_of(form.call, sketch) for sketch in form.sketches(probes)]
+    uncut = measured[0]
     exponents: list[int] = []
-    for half in found[1 : count + 1]:
-        exponent = (whole // half).bit_length() - 1 if half else 0
-        if half << exponent != whole:
+    for half in measured[1 : count + 1]:
+        exponent = (uncut // half).bit_length() - 1 if half else 0
+        if half << exponent != uncut:
             return None
         exponents.append(exponent)
-    for row, operations in zip(probes.tolist(), found, strict=True):
+    for row, operations in zip(probes.tolist(), measured, strict=True):
         cut = prod(value**exponent for value, exponent in zip(row, exponents, strict=True))
-        if operations * cut != whole:
+        if operations * cut != uncut:
             return None
     return np.array(exponents, dtype=np.int64)

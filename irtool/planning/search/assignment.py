@@ -46,10 +46,10 @@ def best_assignment(costs: Costs) -> Assignment:
     row_of = np.full(columns, -1)
     for row in _contested(costs, row_prices, row_of):
         _augment(row, costs, row_prices, column_prices, row_of)
-    found = [0] * rows
+    column_of = [0] * rows
     for column in np.flatnonzero(row_of >= 0):
-        found[int(row_of[column])] = int(column)
-    return Assignment(tuple(found), row_prices, column_prices)
+        column_of[int(row_of[column])] = int(column)
+    return Assignment(tuple(column_of), row_prices, column_prices)
 
 
 def _contested(costs: Costs, cheapest: Costs, row_of: npt.NDArray[np.int_]) -> list[int]:
@@ -58,15 +58,15 @@ def _contested(costs: Costs, cheapest: Costs, row_of: npt.NDArray[np.int_]) -> l
     The prices of these rows and columns are right as they are, so the method goes on from there;
     where one device of many is replaced nearly nothing is left to do.
     """
-    found: list[int] = []
+    contested: list[int] = []
     for row, price in enumerate(cheapest):
         free = (costs[row] == price) & (row_of < 0)
         column = int(free.argmax())
         if free[column]:
             row_of[column] = row
         else:
-            found.append(row)
-    return found
+            contested.append(row)
+    return contested
 
 
 def _augment(
@@ -94,11 +94,11 @@ def _augment(
         current = int(row_of[column])
         if current < 0:
             break
-    for each in np.flatnonzero(done):
-        slack = so_far - distance[each]
-        column_prices[each] -= slack
-        if row_of[each] >= 0:
-            row_prices[row_of[each]] += slack
+    for reached in np.flatnonzero(done):
+        slack = so_far - distance[reached]
+        column_prices[reached] -= slack
+        if row_of[reached] >= 0:
+            row_prices[row_of[reached]] += slack
     row_prices[row] += so_far
     while column >= 0:
         before = int(came_from[column])
@@ -117,5 +117,5 @@ def preferred(costs: Costs, second: Costs) -> tuple[int, ...]:
     costs, second = np.vstack([costs, idle]), np.vstack([second, idle])
     first = best_assignment(costs)
     barred = (float(np.ptp(second)) + 1.0) * (columns + 1) if second.size else 0.0
-    found = best_assignment(np.where(first.tight(costs), second, second + barred))
-    return found.columns[:rows]
+    best = best_assignment(np.where(first.tight(costs), second, second + barred))
+    return best.columns[:rows]

@@ -42,7 +42,7 @@ def least_between(
 
     Both are of one shape and of as many devices.
     """
-    found = np.empty((len(first.place), len(second.place)))
+    least = np.empty((len(first.place), len(second.place)))
     rows = max(1, PAIRS // max(1, len(second.place)))
     alike, count = row_kinds(first.order, first.lead <= 1, (first.place >= 0).sum(axis=1))
     columns = row_kinds(second.order, second.lead <= 1)
@@ -54,34 +54,34 @@ def least_between(
             exchanged = state.gone & state.wanted[None, :]
             dearer = _least_exchanged(state, exchanged, moved, machine)
             seconds = np.where(exchanged != 0, dearer, seconds)
-        found[start : start + rows] = seconds
-    return found
+        least[start : start + rows] = seconds
+    return least
 
 
 def _least_gathered(state: _Pairs, moved: Moved, machine: Machine) -> Floats:
     """Everything that moves is gathered and sliced."""
-    whole, ways = prod(state.first.shape) * moved.element, 2 if moved.gradient else 1
+    full, directions = prod(state.first.shape) * moved.element, 2 if moved.gradient else 1
     held = np.broadcast_to(_ones(state.held)[:, None], state.gone.shape)
-    both = rates(machine, ("AllGather", "ReduceScatter")[:ways], state.first.count)
-    seconds, copies = _runs(state, state.gone, (whole, held), both, "gather", machine)
-    copies += _sliced(state, (whole, held - _ones(state.gone)), machine)
-    return seconds + copies * ways
+    both = rates(machine, ("AllGather", "ReduceScatter")[:directions], state.first.count)
+    seconds, copies = _runs(state, state.gone, (full, held), both, "gather", machine)
+    copies += _sliced(state, (full, held - _ones(state.gone)), machine)
+    return seconds + copies * directions
 
 
 def _least_exchanged(state: _Pairs, exchanged: Ints, moved: Moved, machine: Machine) -> Floats:
     """What is wanted elsewhere is exchanged, the rest gathered; on what slices leave."""
     count = state.first.count
-    whole, ways = prod(state.first.shape) * moved.element, 2 if moved.gradient else 1
+    full, directions = prod(state.first.shape) * moved.element, 2 if moved.gradient else 1
     smallest = _ones(state.held)[:, None] + _ones(state.new)
-    both = rates(machine, ("AlltoAll",) * ways, count)
-    seconds, _ = _runs(state, exchanged, (whole, smallest), both, "exchange", machine)
+    both = rates(machine, ("AlltoAll",) * directions, count)
+    seconds, _ = _runs(state, exchanged, (full, smallest), both, "exchange", machine)
     gathered = state.gone & ~exchanged
     before = smallest - _ones(state.blocked(gathered))
-    both = rates(machine, ("AllGather", "ReduceScatter")[:ways], count)
-    found, copies = _runs(state, gathered, (whole, before), both, "any order", machine)
-    sliced = _copied(whole / 2.0**smallest, machine)
+    both = rates(machine, ("AllGather", "ReduceScatter")[:directions], count)
+    gathering, copies = _runs(state, gathered, (full, before), both, "any order", machine)
+    sliced = _copied(full / 2.0**smallest, machine)
     copies += np.where(state.new != 0, sliced, 0.0)
-    return seconds + found + copies * ways
+    return seconds + gathering + copies * directions
 
 
 @dataclass(slots=True)
@@ -131,44 +131,46 @@ class _Pairs:
         for bit in range(self.first.count):
             place = self.first.place[:, bit]
             holder[rows[place >= 0], place[place >= 0]] = bit
-        found = np.zeros_like(gathered)
+        blocked = np.zeros_like(gathered)
         for bit in range(self.first.count):
-            at = self.second.place[:, bit]
-            taken = holder[:, np.maximum(at, 0)]
-            hit = (gathered >> taken) & (self.new >> bit) & 1
-            found |= np.where((taken < 63) & (at >= 0)[None, :], hit, 0) << bit
-        return found
+            wanted = self.second.place[:, bit]
+            taken = holder[:, np.maximum(wanted, 0)]
+            waits = (gathered >> taken) & (self.new >> bit) & 1
+            blocked |= np.where((taken < 63) & (wanted >= 0)[None, :], waits, 0) << bit
+        return blocked
 
 
 Size: TypeAlias = tuple[int, Ints]
 """Bytes of the whole tensor, and how often they are halved on a device."""
-Way: TypeAlias = Literal["gather", "exchange", "any order"]
+Method: TypeAlias = Literal["gather", "exchange", "any order"]
 """How bits are moved: gathered as the peephole pass orders them, exchanged, or gathered somehow."""
 
 
 def _runs(
-    state: _Pairs, moving: Ints, size: Size, rates: Rates, way: Way, machine: Machine
+    state: _Pairs, moving: Ints, size: Size, rates: Rates, method: Method, machine: Machine
 ) -> tuple[Floats, Floats]:
     """Seconds of moving the bits of a mask axis by axis, and of copies on each device.
 
     ``size``: on one device before; gathers multiply it.
     """
-    whole, halvings = size
+    full, halvings = size
     count = state.first.count
     parts = [runs(moving, state.cuts, count), (halvings, count + 1)]
-    if way != "any order":
+    if method != "any order":
         parts.append((state.rows[0][:, None], state.rows[1]))
-    if way == "gather":  # what is held is the same in rows alike
+    if method == "gather":  # what is held is the same in rows alike
         parts[1] = (state.unsure.astype(np.int64), 2)
     kinds = kinds_of(moving.shape, parts)
     few = _Moves(
         state.first,
-        kinds.at // moving.shape[1],
-        np.ravel(moving)[kinds.at],
-        np.ravel(state.cuts)[kinds.at],
-        np.ravel(state.unsure)[kinds.at],
+        kinds.place // moving.shape[1],
+        np.ravel(moving)[kinds.place],
+        np.ravel(state.cuts)[kinds.place],
+        np.ravel(state.unsure)[kinds.place],
     )
-    seconds, copies = few.seconds(whole / 2.0 ** np.ravel(halvings)[kinds.at], rates, way, machine)
+    seconds, copies = few.seconds(
+        full / 2.0 ** np.ravel(halvings)[kinds.place], rates, method, machine
+    )
     return seconds[kinds.which], copies[kinds.which]
 
 
@@ -183,7 +185,7 @@ class _Moves:
     unsure: Bools
 
     def seconds(
-        self, size: Floats, rates: Rates, way: Way, machine: Machine
+        self, size: Floats, rates: Rates, method: Method, machine: Machine
     ) -> tuple[Floats, Floats]:
         """Seconds of moving, and of copies.
 
@@ -192,15 +194,15 @@ class _Moves:
         counted: one start for each part, and slow links first, while there is little to move.
         """
         mask, count = self.mask, self.first.count
-        grows = way != "exchange"
+        grows = method != "exchange"
         order, lead = self.first.order[self.rows], self.first.lead[self.rows]
-        if way == "any order":  # slow links first is the cheapest
+        if method == "any order":  # slow links first is the cheapest
             order = np.broadcast_to(np.arange(count - 1, -1, -1), (len(mask), count))
         seconds, copies = np.zeros(mask.shape), np.zeros(mask.shape)
         low, last = np.zeros(mask.shape, dtype=np.int64), np.full(mask.shape, -2)
         length = np.zeros(mask.shape, dtype=np.int64)
         sure, inside = np.zeros(mask.shape, dtype=np.bool_), np.zeros(mask.shape, dtype=np.bool_)
-        certain = ~self.unsure & (way == "gather")
+        certain = ~self.unsure & (method == "gather")
         width = count + 1
         starts, least_starts = rates.start.ravel(), rates.least_start.ravel()
         per_byte = (rates.per_byte if grows else rates.least_per_byte).ravel()
@@ -213,7 +215,7 @@ class _Moves:
                 leads = lead[:, turn] <= 1
                 uncut = ((self.cuts >> bit) & 1) == 0
                 joined = wanted & (length > 0)
-                if way == "any order":
+                if method == "any order":
                     joined &= bit == last - 1
                 else:
                     joined &= (bit == last + 1) & (uncut | (leads & ~inside if grows else False))
@@ -223,21 +225,21 @@ class _Moves:
                 wanted = joined = uncut = np.zeros(mask.shape, dtype=np.bool_)
                 bit, leads = np.zeros_like(mask), wanted
             if ended.any():
-                at = low * width + length
+                index = low * width + length
                 grown = size * factors[length] if grows else size
-                start = np.where(sure, starts.take(at), least_starts.take(at))
-                rate = np.where(sure, per_byte.take(at), least_per_byte.take(at))
+                start = np.where(sure, starts.take(index), least_starts.take(index))
+                rate = np.where(sure, per_byte.take(index), least_per_byte.take(index))
                 seconds += np.where(ended, start + rate * grown, 0.0)
                 if grows:
                     size = np.where(ended, grown, size)
-                    if way == "gather":
+                    if method == "gather":
                         copies += np.where(ended & inside, 2 * _copied(grown, machine), 0.0)
                 length = np.where(ended, 0, length)
             begins = wanted & ~joined
-            low = np.where(begins if way != "any order" else wanted, bit, low)
+            low = np.where(begins if method != "any order" else wanted, bit, low)
             sure = np.where(begins, certain, sure & (uncut | ~joined))
             last = np.where(wanted, bit, last)
-            if way == "gather":
+            if method == "gather":
                 inside = np.where(wanted, ~leads, inside)
             length += wanted
         return seconds, copies
@@ -245,7 +247,7 @@ class _Moves:
 
 def _sliced(state: _Pairs, size: Size, machine: Machine) -> Floats:
     """Seconds of the slices; ``size``: on one device before them."""
-    whole, halvings = size
+    full, halvings = size
     count = state.second.count
     column, columns = state.columns
     parts = [
@@ -254,9 +256,9 @@ def _sliced(state: _Pairs, size: Size, machine: Machine) -> Floats:
         (column[None, :], columns),
     ]
     kinds = kinds_of(halvings.shape, parts)
-    rows = kinds.at % halvings.shape[1]
-    mask, cuts = np.ravel(state.sliced)[kinds.at], np.ravel(state.cuts)[kinds.at]
-    left = whole / 2.0 ** np.ravel(halvings)[kinds.at]
+    rows = kinds.place % halvings.shape[1]
+    mask, cuts = np.ravel(state.sliced)[kinds.place], np.ravel(state.cuts)[kinds.place]
+    left = full / 2.0 ** np.ravel(halvings)[kinds.place]
     copies, last = np.zeros(len(mask)), np.full(len(mask), -2)
     pending = np.zeros(len(mask), dtype=np.bool_)
     for turn in range(count - 1, -1, -1):
@@ -301,9 +303,9 @@ def _mask(place: Ints) -> Ints:
 
 def _ones(mask: Ints) -> Ints:
     """How many bits of a mask are set."""
-    found = np.zeros(mask.shape, dtype=np.int64)
+    count = np.zeros(mask.shape, dtype=np.int64)
     rest = np.array(mask, dtype=np.int64)
     while rest.any():
-        found += rest & 1
+        count += rest & 1
         rest >>= 1
-    return found
+    return count

@@ -72,12 +72,12 @@ class Form:
         counts: Ints = np.rint(np.log2(values)).astype(np.int64)
         low = np.zeros(counts.shape, dtype=np.int64)
         stage = self.context.stage_size.bit_length() - 1
-        at = np.zeros(len(values), dtype=np.int64)
+        bit = np.zeros(len(values), dtype=np.int64)
         if self.right:
-            at += stage - np.sum(counts, axis=1)
+            bit += stage - np.sum(counts, axis=1)
         for axis in reversed(self.order):
-            low[:, axis] = at
-            at = at + counts[:, axis]
+            low[:, axis] = bit
+            bit = bit + counts[:, axis]
         return low, counts
 
     def places(self, values: Ints, side: str, index: int) -> tuple[Ints, Ints]:
@@ -152,10 +152,10 @@ class Form:
     def _ranks(self, own: int, runs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
         """The ranks that differ from one in some bits: runs of them, from the lowest."""
         mask = sum(((1 << count) - 1) << low for low, count in runs)
-        found = [own & ~mask]
+        ranks = [own & ~mask]
         for low, count in runs:
-            found = [rank | step << low for rank in found for step in range(1 << count)]
-        return tuple(self.context.devices[rank] for rank in sorted(found))
+            ranks = [rank | step << low for rank in ranks for step in range(1 << count)]
+        return tuple(self.context.devices[rank] for rank in sorted(ranks))
 
     def scattered(self) -> Form | None:
         """The form with the split sum scattered over the rows of the output."""
@@ -175,12 +175,12 @@ class Form:
 
 
 def _cut(shape: Shape, axes_of: AxesOf, values: Sequence[int]) -> Shape:
-    found: list[int] = []
+    slice_shape: list[int] = []
     for size, axes in zip(shape, axes_of, strict=True):
         for axis in axes:
             size //= values[axis]
-        found.append(size)
-    return tuple(found)
+        slice_shape.append(size)
+    return tuple(slice_shape)
 
 
 def form_from(call: OperatorCall, context: Context, axes: CallAxes) -> Form | None:
@@ -195,8 +195,12 @@ def form_from(call: OperatorCall, context: Context, axes: CallAxes) -> Form | No
     )
     if not known or stage & (stage - 1) or stage < 2 or all(axis.judged for axis in axes.axes):
         return None
-    inputs = tuple(_along(axes, "input", at, tensor) for at, tensor in enumerate(call.tensors))
-    outputs = tuple(_along(axes, "output", at, tensor) for at, tensor in enumerate(call.results))
+    inputs = tuple(
+        _along(axes, "input", position, tensor) for position, tensor in enumerate(call.tensors)
+    )
+    outputs = tuple(
+        _along(axes, "output", position, tensor) for position, tensor in enumerate(call.results)
+    )
     ends = frozenset(range(len(axes.axes)))
     sums = tuple(Sum(one.op, one.reduce, one.output, one.axes, False) for one in axes.sums)
     return Form(
@@ -215,9 +219,9 @@ def form_from(call: OperatorCall, context: Context, axes: CallAxes) -> Form | No
 
 def _along(axes: CallAxes, side: str, tensor: int, operand: Operand) -> AxesOf:
     """Per dimension of a tensor the axis that cuts it, if there is one."""
-    found: dict[int, tuple[int, ...]] = {}
+    cutting: dict[int, tuple[int, ...]] = {}
     for number, axis in enumerate(axes.axes):
         for place, dimension in axis.inputs if side == "input" else axis.outputs:
             if place == tensor:
-                found[dimension] = (number,)
-    return tuple(found.get(at, ()) for at in range(len(operand.shape or ())))
+                cutting[dimension] = (number,)
+    return tuple(cutting.get(dimension, ()) for dimension in range(len(operand.shape or ())))

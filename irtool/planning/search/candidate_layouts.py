@@ -61,24 +61,24 @@ class Layouts:
     def __len__(self) -> int:
         return len(self.first)
 
-    def layout(self, at: int) -> TensorLayout:
+    def layout(self, number: int) -> TensorLayout:
         """One of them, in standard form."""
-        if at not in self.made and self.place is not None and self.known[at]:
-            place = self.place[at].tolist()
-            self.made[at] = layout_from(place, int(self.cuts[at]), self.shape)
-        if at not in self.made:
-            found = self.ref.of(self.candidates.items[self.first[at]].judgement)
-            if found is None:
+        if number not in self.made and self.place is not None and self.known[number]:
+            place = self.place[number].tolist()
+            self.made[number] = layout_from(place, int(self.cuts[number]), self.shape)
+        if number not in self.made:
+            layout = self.ref.of(self.candidates.items[self.first[number]].judgement)
+            if layout is None:
                 raise NoLayout
-            self.made[at] = found.standard()
-        return self.made[at]
+            self.made[number] = layout.standard()
+        return self.made[number]
 
     @cached_property
     def keys(self) -> tuple[object, ...]:
         """By layout something that is equal where devices hold the same pieces."""
         if self.place is None or not self.known.all():
-            found = [self.layout(at) for at in range(len(self))]
-            return tuple((layout.tensor_shape, layout.strides()) for layout in found)
+            layouts = [self.layout(number) for number in range(len(self))]
+            return tuple((layout.tensor_shape, layout.strides()) for layout in layouts)
         return tuple((self.shape, tuple(row)) for row in self.place.tolist())
 
     @cached_property
@@ -97,7 +97,7 @@ class Layouts:
         if self.place is None or not self.known.all():
             number: dict[object, int] = {}
             numbers = [number.setdefault(key, len(number)) for key in self.keys]
-            first = tuple(numbers.index(each) for each in number.values())
+            first = tuple(numbers.index(kind) for kind in number.values())
             return np.array(numbers, dtype=np.int64)[self.which], first
         bits = 1 << np.arange(self.place.shape[1], dtype=np.int64)
         alone = np.where(self.place < 0, bits[None, :], 0).sum(axis=1)
@@ -132,10 +132,10 @@ def layouts_of(ref: Ref, candidates: Candidates, devices: int) -> Layouts:
     width = devices.bit_length() - 1
     for item in candidates.items[sum(len(row) for row in rows) :]:
         layout = ref.of(item.judgement)
-        found = None if layout is None else _row(layout.standard(), width)
-        if found is None:
+        own = None if layout is None else _row(layout.standard(), width)
+        if own is None:
             return _looked_up(ref, candidates, devices)
-        rows.append(found[None, :])
+        rows.append(own[None, :])
     table = np.vstack(rows)
     distinct, first, which = np.unique(table, axis=0, return_index=True, return_inverse=True)
     return Layouts(
@@ -143,7 +143,7 @@ def layouts_of(ref: Ref, candidates: Candidates, devices: int) -> Layouts:
         candidates,
         shape,
         np.ravel(np.asarray(which, dtype=np.int64)),
-        tuple(int(at) for at in first),
+        tuple(int(index) for index in first),
         distinct[:, :-1],
         distinct[:, -1],
         np.ones(len(distinct), dtype=np.bool_),
@@ -154,13 +154,13 @@ def _looked_up(ref: Ref, candidates: Candidates, devices: int) -> Layouts:
     seen: dict[TensorLayout, int] = {}
     which: list[int] = []
     first: list[int] = []
-    for at, item in enumerate(candidates.items):
+    for index, item in enumerate(candidates.items):
         layout = ref.of(item.judgement)
         if layout is None:
             raise NoLayout
         number = seen.setdefault(layout.standard(), len(seen))
         if number == len(first):
-            first.append(at)
+            first.append(index)
         which.append(number)
     made = dict(enumerate(seen))
     shape = made[0].tensor_shape
@@ -169,10 +169,10 @@ def _looked_up(ref: Ref, candidates: Candidates, devices: int) -> Layouts:
     cuts, known = np.zeros(len(made), dtype=np.int64), np.zeros(len(made), dtype=np.bool_)
     if devices & (devices - 1) == 0:
         place = np.full((len(made), width), -1, dtype=np.int64)
-        for at, layout in made.items():
+        for index, layout in made.items():
             row = _row(layout, width)
             if row is not None:
-                place[at], cuts[at], known[at] = row[:-1], row[-1], True
+                place[index], cuts[index], known[index] = row[:-1], row[-1], True
     numbers = np.array(which, dtype=np.int64)
     return Layouts(ref, candidates, shape, numbers, tuple(first), place, cuts, known, made)
 
@@ -201,8 +201,8 @@ def least_prices(
     """At least what each redistribution costs; 0 where nothing is known."""
     least = np.zeros((len(first), len(second)))
     if first.place is None or second.place is None:
-        sources = [first.layout(at) for at in range(len(first))]
-        targets = [second.layout(at) for at in range(len(second))]
+        sources = [first.layout(number) for number in range(len(first))]
+        targets = [second.layout(number) for number in range(len(second))]
         moved = Moved(want.element, want.gradient)
         return want.runs * least_anywhere(sources, targets, moved, machine)
     shape = common_shape(first.shape, second.shape)
@@ -211,5 +211,5 @@ def least_prices(
     left, known_left = first.bits(shape)
     right, known_right = second.bits(shape)
     moved = Moved(want.element, want.gradient)
-    found = want.runs * least_between(left, right, moved, machine, enable_alltoall)
-    return np.where(known_left[:, None] & known_right[None, :], found, least)
+    prices = want.runs * least_between(left, right, moved, machine, enable_alltoall)
+    return np.where(known_left[:, None] & known_right[None, :], prices, least)

@@ -39,10 +39,12 @@ def _other_rows(call: OperatorCall, strategy: Strategy, own: str) -> Strategy | 
     are, and refuses what comes behind (seen with 2.7.0).
     """
     table, indices = strategy[:2]
-    whole = (*indices, *table[1:])
-    if not indices or len(whole) != len(call.results[0].shape or ()):
+    unscattered = (*indices, *table[1:])
+    if not indices or len(unscattered) != len(call.results[0].shape or ()):
         return None
     if own != "AllReduce":
-        return (whole,)
-    divides = (call.results[0].shape or (1,))[0] % (whole[0] * table[0]) == 0
-    return ((whole[0] * table[0], *whole[1:]),) if divides and len(indices) == 1 else None
+        return (unscattered,)
+    divides = (call.results[0].shape or (1,))[0] % (unscattered[0] * table[0]) == 0
+    return (
+        ((unscattered[0] * table[0], *unscattered[1:]),) if divides and len(indices) == 1 else None
+    )

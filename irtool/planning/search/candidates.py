@@ -81,28 +81,28 @@ class Candidates:
     @cached_property
     def places(self) -> dict[tuple[Strategy | None, Strategy | None], int]:
         """Where a strategy and an ``out_strategy`` stand among them."""
-        return {(item.strategy, item.out_strategy): at for at, item in enumerate(self.items)}
+        return {(item.strategy, item.out_strategy): index for index, item in enumerate(self.items)}
 
     def without_outs(self) -> Candidates:
         """Those that have no ``out_strategy``."""
         kept: list[Candidate] = []
         families: list[Family] = []
-        at = 0
+        start = 0
         for family in self.families:
-            own = self.items[at : at + len(family.values)]
-            at += len(own)
+            own = self.items[start : start + len(family.values)]
+            start += len(own)
             if own and own[0].out_strategy is None:
                 families.append(family)
                 kept += own
-        kept += [item for item in self.items[at:] if item.out_strategy is None]
+        kept += [item for item in self.items[start:] if item.out_strategy is None]
         return replace(self, items=tuple(kept), families=tuple(families))
 
     def sketches(self) -> Iterator[Judgement]:
         """What follows from each candidate, as far as prices go."""
         for family in self.families:
             yield from family.form.sketches(family.values)
-        told = sum(len(family.values) for family in self.families)
-        yield from (item.judgement for item in self.items[told:])
+        covered = sum(len(family.values) for family in self.families)
+        yield from (item.judgement for item in self.items[covered:])
 
 
 def candidates_of(call: OperatorCall, context: Context) -> Candidates:
@@ -119,11 +119,11 @@ def candidates_of(call: OperatorCall, context: Context) -> Candidates:
 
 def _candidates(call: OperatorCall, context: Context) -> Candidates:
     own = judge(call, None, context)
-    told = None if own.kind != "rule" else axes_of(call, context)
-    if told is None:
+    call_axes = None if own.kind != "rule" else axes_of(call, context)
+    if call_axes is None:
         return _own(own, call)
-    asked = _Asked(call, context, told)
-    if asked.judge(asked.strategy((1,) * len(told.axes))).verdict != "legal":
+    asked = _Asked(call, context, call_axes)
+    if asked.judge(asked.strategy((1,) * len(call_axes.axes))).verdict != "legal":
         return _own(own, call)
     return _formed(asked) or _each(asked, own)
 
@@ -131,8 +131,8 @@ def _candidates(call: OperatorCall, context: Context) -> Candidates:
 def _each(asked: _Asked, own: Judgement) -> Candidates:
     """Those of all combinations that the rule finds legal."""
     splits, left_out = _splits(asked)
-    found = (*_judged(asked, splits), *_gathered(asked))
-    return Candidates(found, left_out=left_out) if found else _own(own, asked.call)
+    legal = (*_judged(asked, splits), *_gathered(asked))
+    return Candidates(legal, left_out=left_out) if legal else _own(own, asked.call)
 
 
 def _judged(asked: _Asked, splits: Iterable[tuple[int, ...]]) -> Iterator[Candidate]:
@@ -164,7 +164,7 @@ class _Asked:
 
     call: OperatorCall
     context: Context
-    told: CallAxes
+    call_axes: CallAxes
     known: dict[Strategy, Judgement] = field(default_factory=dict[Strategy, Judgement])
 
     def judge(self, strategy: Strategy) -> Judgement:
@@ -175,8 +175,8 @@ class _Asked:
 
     def strategy(self, values: Sequence[int]) -> Strategy:
         """The strategy that cuts each axis so often."""
-        numbers = [[1] * len(row) for row in self.told.rows]
-        for axis, value in zip(self.told.axes, values, strict=True):
+        numbers = [[1] * len(row) for row in self.call_axes.rows]
+        for axis, value in zip(self.call_axes.axes, values, strict=True):
             for row, place in axis.entries:
                 numbers[row][place] = value
         return tuple(tuple(row) for row in numbers)
@@ -198,10 +198,10 @@ def _formed(asked: _Asked) -> Candidates | None:
 
     Where axes are cut that are left to a function, its judgement of each strategy counts.
     """
-    form = form_from(asked.call, asked.context, asked.told)
+    form = form_from(asked.call, asked.context, asked.call_axes)
     if form is None:
         return None
-    judged = [number for number, axis in enumerate(asked.told.axes) if axis.judged]
+    judged = [number for number, axis in enumerate(asked.call_axes.axes) if axis.judged]
     all_splits, left_out = _splits(asked)
     splits = [values for values in all_splits if all(values[number] == 1 for number in judged)]
     items = [Candidate(asked.strategy(values), None, asked.later) for values in splits]
@@ -222,9 +222,9 @@ def _formed(asked: _Asked) -> Candidates | None:
 
 def _gathered(asked: _Asked) -> Iterator[Candidate]:
     """Both matrices of a product cut into the same blocks over all devices, gathered before it."""
-    if not operator_of(asked.call.op).is_("blocks") or len(asked.told.rows) != 2:
+    if not operator_of(asked.call.op).is_("blocks") or len(asked.call_axes.rows) != 2:
         return
-    if any(len(row) != 2 for row in asked.told.rows):
+    if any(len(row) != 2 for row in asked.call_axes.rows):
         return
     devices = asked.context.stage_size
     for rows in _divisors(devices) if devices > 1 else ():
@@ -238,19 +238,19 @@ def _scattered_splits(
     form: Form, splits: Sequence[tuple[int, ...]]
 ) -> tuple[list[tuple[int, ...]], list[Strategy]]:
     """Splits whose sum may be scattered over the rows of the result, with the ``out_strategy``."""
-    found: list[tuple[int, ...]] = []
+    scattered: list[tuple[int, ...]] = []
     outs: list[Strategy] = []
     if len(form.sums) != 1 or len(form.outputs) != 1 or len(form.outputs[0]) != 2:
-        return found, outs
+        return scattered, outs
     rows, columns = form.outputs[0]
     size = (form.call.results[0].shape or (1,))[0]
     for values in splits:
         summed = prod(values[axis] for axis in form.sums[0].axes)
         cut = summed * prod(values[axis] for axis in rows)
         if summed > 1 and size % cut == 0:
-            found.append(values)
+            scattered.append(values)
             outs.append(((cut, prod(values[axis] for axis in columns)),))
-    return found, outs
+    return scattered, outs
 
 
 def given_candidate(
@@ -273,7 +273,7 @@ def _own(own: Judgement, call: OperatorCall) -> Candidates:
 
 def _splits(asked: _Asked) -> tuple[list[tuple[int, ...]], int]:
     """Numbers of slices, one an axis, whose product the devices allow; how many more there are."""
-    rows, devices = asked.told.rows, asked.context.stage_size
+    rows, devices = asked.call_axes.rows, asked.context.stage_size
     options = [
         [
             number
@@ -281,18 +281,18 @@ def _splits(asked: _Asked) -> tuple[list[tuple[int, ...]], int]:
             if axis.limit % number == 0
             and all(_divides(number, rows[row][place]) for row, place in axis.entries)
         ]
-        for axis in asked.told.axes
+        for axis in asked.call_axes.axes
     ]
-    found: list[tuple[int, ...]] = [()]
+    splits: list[tuple[int, ...]] = [()]
     for choice in options:
-        found = [
-            (*before, n) for before in found for n in choice if devices % (prod(before) * n) == 0
+        splits = [
+            (*before, n) for before in splits for n in choice if devices % (prod(before) * n) == 0
         ]
-    left_out = max(0, len(found) - MOST)
+    left_out = max(0, len(splits) - MOST)
     if left_out:
-        found.sort(key=lambda values: -prod(values))
-        del found[MOST:]
-    return found, left_out
+        splits.sort(key=lambda values: -prod(values))
+        del splits[MOST:]
+    return splits, left_out
 
 
 def _divides(number: int, size: int) -> bool:

@@ -70,10 +70,10 @@ class Chains:
     def seconds(self, source: TensorLayout, target: TensorLayout, want: Want) -> float:
         """The price of a chain; infinite where there is none, or MindSpore would refuse it."""
         key = (source, target, want)
-        found = self.prices.get(key)
-        if found is None:
-            found = self.prices[key] = self._seconds(source, target, want)
-        return found
+        price = self.prices.get(key)
+        if price is None:
+            price = self.prices[key] = self._seconds(source, target, want)
+        return price
 
     def steps(
         self, source: TensorLayout, target: TensorLayout, keep_reshape: bool
@@ -149,5 +149,5 @@ def least_seconds(
     first, known_first = bits_of(sources, shape)
     second, known_second = bits_of(targets, shape)
     moved = Moved(want.element, want.gradient)
-    found = want.runs * least_between(first, second, moved, machine, enable_alltoall)
-    return np.where(known_first[:, None] & known_second[None, :], found, least)
+    seconds = want.runs * least_between(first, second, moved, machine, enable_alltoall)
+    return np.where(known_first[:, None] & known_second[None, :], seconds, least)

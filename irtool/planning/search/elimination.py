@@ -70,7 +70,7 @@ def order_of(
     }
     heap = [(_size(sizes, near), variable) for variable, near in neighbours.items()]
     heapq.heapify(heap)
-    found: list[Step] = []
+    steps: list[Step] = []
     while heap:
         size, variable = heapq.heappop(heap)
         if variable not in neighbours or size != _size(sizes, neighbours[variable]):
@@ -78,7 +78,7 @@ def order_of(
         own = buckets.pop(variable)
         groups = _divided(own, sizes, sizes[variable], most, most_sums)
         parts = tuple(_elimination(variable, group, sizes) for group in groups)
-        found.append(Step(variable, parts))
+        steps.append(Step(variable, parts))
         near = neighbours.pop(variable)
         for other in near:
             buckets[other] = [slot for slot in buckets[other] if variable not in slot.variables]
@@ -87,10 +87,10 @@ def order_of(
                 buckets[other].append(_Slot(following, part.beside))
             following += 1
         for other in near:
-            left = {each for slot in buckets[other] for each in slot.variables} - {other}
+            left = {neighbour for slot in buckets[other] for neighbour in slot.variables} - {other}
             neighbours[other] = left
             heapq.heappush(heap, (_size(sizes, left), other))
-    return tuple(found)
+    return tuple(steps)
 
 
 def _size(sizes: Sequence[int], variables: set[int]) -> int:
@@ -111,7 +111,7 @@ def _divided(
     groups: list[list[_Slot]] = []
     for slot in sorted(own, key=lambda slot: -_size(sizes, set(slot.variables))):
         for group in groups:
-            union = {other for each in group for other in each.variables}
+            union = {other for member in group for other in member.variables}
             if fits(union | set(slot.variables)):
                 group.append(slot)
                 break
@@ -122,9 +122,9 @@ def _divided(
 
 def _elimination(variable: int, group: list[_Slot], sizes: Sequence[int]) -> Elimination:
     union = sorted({other for slot in group for other in slot.variables})
-    place = {other: at for at, other in enumerate(union)}
+    place = {other: axis for axis, other in enumerate(union)}
     axes = sorted((tuple(place[other] for other in slot.variables), slot.number) for slot in group)
-    pattern = (place[variable], tuple(sizes[v] for v in union), tuple(each for each, _ in axes))
+    pattern = (place[variable], tuple(sizes[v] for v in union), tuple(own for own, _ in axes))
     return Elimination(
         tuple(number for _, number in axes),
         tuple(other for other in union if other != variable),

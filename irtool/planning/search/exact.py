@@ -90,20 +90,26 @@ class Memo:
         """The least over a variable of the sum of some tables; ``values`` by slot."""
         tables = [values[slot] for slot in part.slots]
         pattern = self.patterns.setdefault(part.pattern, len(self.patterns))
-        ids: Sequence[object] = [id(each) for each in tables]
+        ids: Sequence[object] = [id(table) for table in tables]
         if part.alike:
             ids = sorted(zip(part.pattern[2], ids, strict=True))
         key = (pattern, *ids)
-        found = self.results.get(key)
-        if found is None:
+        result = self.results.get(key)
+        if result is None:
             axis, shape, axes = part.pattern
             parts = [
-                np.reshape(each, [shape[at] if at in own else 1 for at in range(len(shape))])
-                for each, own in zip(tables, axes, strict=True)
+                np.reshape(
+                    table,
+                    [
+                        shape[dimension] if dimension in own else 1
+                        for dimension in range(len(shape))
+                    ],
+                )
+                for table, own in zip(tables, axes, strict=True)
             ]
-            found = self.results[key] = Result(_least_sum(parts, list(shape), axis))
+            result = self.results[key] = Result(_least_sum(parts, list(shape), axis))
             self.kept += tables
-        return found
+        return result
 
 
 def solve(
@@ -151,30 +157,33 @@ def _least_sum(parts: list[Floats], shape: list[int], axis: int) -> Floats:
 
     Large sums are made piece by piece along the other axes, so that a piece stays in the cache.
     """
-    outer = sorted((at for at in range(len(shape)) if at != axis), key=lambda at: shape[at])
+    outer = sorted(
+        (dimension for dimension in range(len(shape)) if dimension != axis),
+        key=lambda dimension: shape[dimension],
+    )
     inner = prod(shape)
     cut: list[int] = []
     while inner > PIECE and len(outer) > 1:
         cut.append(outer.pop(0))
         inner //= shape[cut[-1]]
-    base = [part for part in parts if all(part.shape[at] == 1 for at in cut)]
-    others = [part for part in parts if not all(part.shape[at] == 1 for at in cut)]
-    common = _sum(base, [1 if at in cut else size for at, size in enumerate(shape)])
-    found = np.empty([1 if at == axis else size for at, size in enumerate(shape)])
-    for places in product(*(range(shape[at]) for at in cut)):
+    base = [part for part in parts if all(part.shape[dimension] == 1 for dimension in cut)]
+    others = [part for part in parts if not all(part.shape[dimension] == 1 for dimension in cut)]
+    common = _sum(base, [1 if dimension in cut else size for dimension, size in enumerate(shape)])
+    least = np.empty([1 if dimension == axis else size for dimension, size in enumerate(shape)])
+    for places in product(*(range(shape[dimension]) for dimension in cut)):
         total = common
         for part in others:
             total = total + _piece(part, cut, places)
-        _piece(found, cut, places)[...] = total.min(axis=axis, keepdims=True)
-    return found.squeeze(axis)
+        _piece(least, cut, places)[...] = total.min(axis=axis, keepdims=True)
+    return least.squeeze(axis)
 
 
 def _piece(values: Floats, cut: list[int], places: tuple[int, ...]) -> Floats:
     """The part of an array at some places of some axes; the axes stay."""
     index = [slice(None)] * values.ndim
-    for at, place in zip(cut, places, strict=True):
-        if values.shape[at] > 1:
-            index[at] = slice(place, place + 1)
+    for axis, place in zip(cut, places, strict=True):
+        if values.shape[axis] > 1:
+            index[axis] = slice(place, place + 1)
     return values[tuple(index)]
 
 
@@ -190,18 +199,20 @@ def _decoded(
 ) -> tuple[int, ...]:
     """The choices, from the variable that was eliminated last to the first."""
     chosen = [0] * len(steps)
-    at = len(results)
+    position = len(results)
     for step in reversed(steps):
-        at -= len(step.parts)
+        position -= len(step.parts)
         if len(step.parts) != 1:
             chosen[step.variable] = _best(step, values, chosen)
             continue
-        best = results[at].best  # of equal eliminations: beside equal choices the same is best
+        best = results[
+            position
+        ].best  # of equal eliminations: beside equal choices the same is best
         key = tuple([chosen[other] for other in step.parts[0].beside])
-        found = best.get(key)
-        if found is None:
-            found = best[key] = _best(step, values, chosen)
-        chosen[step.variable] = found
+        choice = best.get(key)
+        if choice is None:
+            choice = best[key] = _best(step, values, chosen)
+        chosen[step.variable] = choice
     return tuple(chosen)
 
 
@@ -213,7 +224,9 @@ def _best(step: Step, values: Sequence[Floats], chosen: Sequence[int]) -> int:
         axis = part.pattern[0]
         names = [*part.beside[:axis], step.variable, *part.beside[axis:]]
         for slot, axes in zip(part.slots, part.pattern[2], strict=True):
-            place = [slice(None) if at == axis else chosen[names[at]] for at in axes]
+            place = [
+                slice(None) if dimension == axis else chosen[names[dimension]] for dimension in axes
+            ]
             total += values[slot][tuple(place)]
     return int(np.argmin(total))
 

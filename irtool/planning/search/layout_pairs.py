@@ -41,10 +41,10 @@ class LayoutPair:
     @cached_property
     def held(self) -> dict[Box, list[int]]:
         """The different boxes that survivors have, and who has them."""
-        found: dict[Box, list[int]] = {}
+        holders: dict[Box, list[int]] = {}
         for rank, box in sorted(self.holds.items()):
-            found.setdefault(box, []).append(rank)
-        return found
+            holders.setdefault(box, []).append(rank)
+        return holders
 
     @cached_property
     def overlaps(self) -> Numbers:
@@ -61,18 +61,18 @@ class LayoutPair:
         """The held boxes that share something with a needed one, those that share most first."""
         row = self.overlaps[self.needed[need]]
         boxes = list(self.held)
-        found = [(float(row[place]), place) for place in np.flatnonzero(row)]
-        return [boxes[place] for _, place in sorted(found, key=lambda each: (-each[0], each[1]))]
+        shared = [(float(row[place]), place) for place in np.flatnonzero(row)]
+        return [boxes[place] for _, place in sorted(shared, key=lambda pair: (-pair[0], pair[1]))]
 
 
 def _array(boxes: Sequence[Box]) -> Places:
     """A row a box: begin and end of each dimension."""
     axes = len(boxes[0]) if boxes else 0
-    found: Places = np.zeros((len(boxes), axes, 2), dtype=np.int64)
+    table: Places = np.zeros((len(boxes), axes, 2), dtype=np.int64)
     for place, box in enumerate(boxes):
         for axis, extent in enumerate(box):
-            found[place, axis] = extent
-    return found
+            table[place, axis] = extent
+    return table
 
 
 def layout_pairs(old: Holdings, new: Holdings, survivors: Sequence[int]) -> list[LayoutPair]:
@@ -99,15 +99,15 @@ def layout_pairs(old: Holdings, new: Holdings, survivors: Sequence[int]) -> list
 
 def local_bytes(pairs: Sequence[LayoutPair], ranks: int, devices: Sequence[int | None]) -> Numbers:
     """Bytes that each device has already of what each new rank needs: a row a rank."""
-    found = np.zeros((ranks, len(devices)))
+    total = np.zeros((ranks, len(devices)))
     for pair in pairs:
         held = {box: place for place, box in enumerate(pair.held)}
         rows = _numbered(range(ranks), pair.needs, pair.needed)
         columns = _numbered(devices, pair.holds, held)
         table = np.zeros((len(pair.needed) + 1, len(held) + 1))
         table[:-1, :-1] = pair.overlaps * pair.item_bytes
-        found += table[rows][:, columns]
-    return np.floor(found)
+        total += table[rows][:, columns]
+    return np.floor(total)
 
 
 def _numbered(
@@ -115,6 +115,8 @@ def _numbered(
 ) -> Places:
     """The number of everybody's box; the one behind the last for those who have none."""
     none = len(numbers)
-    found = [numbers[boxes[each]] if each in boxes else none for each in who if each is not None]
-    rest = iter(found)
-    return np.array([none if each is None else next(rest) for each in who], dtype=np.int64)
+    known = [
+        numbers[boxes[holder]] if holder in boxes else none for holder in who if holder is not None
+    ]
+    rest = iter(known)
+    return np.array([none if holder is None else next(rest) for holder in who], dtype=np.int64)

@@ -31,20 +31,20 @@ def least_anywhere(
     machine: Machine,
 ) -> Floats:
     """At least the seconds of each redistribution; 0 where nothing is known."""
-    found = np.zeros((len(sources), len(targets)))
-    if any(size <= 0 for each in (*sources, *targets) for size in each.tensor_shape):
-        return found
+    least = np.zeros((len(sources), len(targets)))
+    if any(size <= 0 for layout in (*sources, *targets) for size in layout.tensor_shape):
+        return least
     devices = prod(sources[0].device_matrix)
-    have = np.array([prod(each.slice_shape) for each in sources], dtype=np.float64)[:, None]
-    want = np.array([prod(each.slice_shape) for each in targets], dtype=np.float64)[None, :]
+    have = np.array([prod(layout.slice_shape) for layout in sources], dtype=np.float64)[:, None]
+    want = np.array([prod(layout.slice_shape) for layout in targets], dtype=np.float64)[None, :]
     missing = np.maximum(0.0, want - have)
     if sources[0].tensor_shape == targets[0].tensor_shape:
         missing = np.maximum(missing, want - _least_overlap(sources, targets, devices))
     start, fast, slow, unit = _rates(_Same(machine), devices)
     far = np.minimum(np.maximum(0.0, want / unit - have), missing)
     seconds = start + (fast * (missing - far) + slow * far) * moved.element
-    found = np.where(missing > 0, seconds, 0.0)
-    return found * (2 if moved.gradient else 1)
+    least = np.where(missing > 0, seconds, 0.0)
+    return least * (2 if moved.gradient else 1)
 
 
 def _least_overlap(
@@ -65,17 +65,20 @@ def _least_overlap(
 
 def _boxes(layouts: Sequence[TensorLayout], rank: int) -> Ints:
     """By layout and dimension where the slice of a device begins and ends."""
-    found = np.zeros((len(layouts), len(layouts[0].tensor_shape), 2), dtype=np.int64)
-    for at, layout in enumerate(layouts):
+    boxes = np.zeros((len(layouts), len(layouts[0].tensor_shape), 2), dtype=np.int64)
+    for index, layout in enumerate(layouts):
         matrix = layout.device_matrix
         for axis, (entry, size) in enumerate(
             zip(layout.tensor_map, layout.slice_shape, strict=True)
         ):
             place = 0
-            for each in axes_of(matrix, entry):
-                place = place * matrix[each] + rank // prod(matrix[each + 1 :]) % matrix[each]
-            found[at, axis] = place * size, (place + 1) * size
-    return found
+            for device_axis in axes_of(matrix, entry):
+                place = (
+                    place * matrix[device_axis]
+                    + rank // prod(matrix[device_axis + 1 :]) % matrix[device_axis]
+                )
+            boxes[index, axis] = place * size, (place + 1) * size
+    return boxes
 
 
 _MOVED = ("AllGather", "ReduceScatter", "AlltoAll")

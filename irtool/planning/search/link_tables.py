@@ -51,12 +51,16 @@ class LinkTable:
         if not also:
             return
         price = self.prices[a, b]
-        rows = [at for at in np.argsort(self.prices[:, b])[:also] if self.prices[at, b] < price]
-        columns = [at for at in np.argsort(self.prices[a])[:also] if self.prices[a, at] < price]
-        for at in rows:
-            self._ask(chains, int(at), b)
-        for at in columns:
-            self._ask(chains, a, int(at))
+        rows = [
+            other for other in np.argsort(self.prices[:, b])[:also] if self.prices[other, b] < price
+        ]
+        columns = [
+            other for other in np.argsort(self.prices[a])[:also] if self.prices[a, other] < price
+        ]
+        for other in rows:
+            self._ask(chains, int(other), b)
+        for other in columns:
+            self._ask(chains, a, int(other))
 
     def _ask(self, chains: Chains, a: int, b: int) -> None:
         if not self.exact[a, b]:

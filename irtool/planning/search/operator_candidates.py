@@ -56,32 +56,36 @@ class OperatorCandidates:
             raise CannotPlan(f"{node.id} {node.op} (line {node.line}): {judged.call.missing}")
         key = _signature(judged)
         if pinned is not None:
-            found = self.tried.get((key, pinned))
-            if found is None:
+            candidates = self.tried.get((key, pinned))
+            if candidates is None:
                 only = given_candidate(call, *pinned, context)
                 if only.judgement.verdict != "legal":
                     raise CannotPlan(_refusal(node, only.judgement))
-                found = self._kept((key, pinned), Candidates((only,)))
-            return found
-        found = self.tried.get(key)
-        if found is None:
-            found = self._kept(key, candidates_of(call, context))
-        if current is not None and found.why == "" and current not in found.places:
+                candidates = self._kept((key, pinned), Candidates((only,)))
+            return candidates
+        candidates = self.tried.get(key)
+        if candidates is None:
+            candidates = self._kept(key, candidates_of(call, context))
+        if current is not None and candidates.why == "" and current not in candidates.places:
             more = self.tried.get((key, current, "more"))
             if more is None:
                 own = given_candidate(call, *current, context)
-                items = (*found.items, own) if own.judgement.verdict == "legal" else found.items
-                more = replace(found, items=items)
+                items = (
+                    (*candidates.items, own)
+                    if own.judgement.verdict == "legal"
+                    else candidates.items
+                )
+                more = replace(candidates, items=items)
                 more = self._kept((key, current, "more"), more)
-            found = more
-        if not found.items:
+            candidates = more
+        if not candidates.items:
             raise CannotPlan(
-                f"{node.id} {node.op} (line {node.line}) has no legal strategy: {found.why}"
+                f"{node.id} {node.op} (line {node.line}) has no legal strategy: {candidates.why}"
             )
-        return found
+        return candidates
 
-    def _kept(self, key: object, found: Candidates) -> Candidates:
-        self.tried[key] = found if self.outs else found.without_outs()
+    def _kept(self, key: object, candidates: Candidates) -> Candidates:
+        self.tried[key] = candidates if self.outs else candidates.without_outs()
         return self.tried[key]
 
 
@@ -104,5 +108,5 @@ def _refusal(node: Node, judgement: Judgement) -> str:
 
 def index_of(candidates: Candidates, given: Given | None) -> int | None:
     """Where what the dump has stands among the candidates, if it does."""
-    found = None if given is None else candidates.places.get(given)
-    return 0 if found is None and len(candidates) == 1 else found
+    index = None if given is None else candidates.places.get(given)
+    return 0 if index is None and len(candidates) == 1 else index

@@ -31,10 +31,13 @@ def paid_once(items: Sequence[PricedLink], keep: Sequence[Ints] | None = None) -
     counts = {item.target: len(item.table.targets.which) for item in items}
     counts[source] = len(items[0].table.sources.which)
     scope = tuple(sorted(counts))
-    left = {at: np.arange(counts[at]) if keep is None else keep[at] for at in scope}
-    sizes = {at: len(left[at]) for at in scope}
+    left = {
+        variable: np.arange(counts[variable]) if keep is None else keep[variable]
+        for variable in scope
+    }
+    sizes = {variable: len(left[variable]) for variable in scope}
     number: dict[object, int] = {}
-    total = np.zeros([sizes[at] for at in scope])
+    total = np.zeros([sizes[variable] for variable in scope])
     before: list[tuple[int, Ints]] = []
     for item in items:
         table, target = item.table, item.target
@@ -78,4 +81,6 @@ def _over(
 ) -> npt.NDArray[Number]:
     """A table over some variables of a scope, so that it broadcasts to the scope."""
     ordered = values if list(variables) == sorted(variables) else np.transpose(values)
-    return np.reshape(ordered, [sizes[at] if at in variables else 1 for at in scope])
+    return np.reshape(
+        ordered, [sizes[variable] if variable in variables else 1 for variable in scope]
+    )

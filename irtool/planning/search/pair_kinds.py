@@ -18,9 +18,9 @@ SPARSE = 64
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Kinds:
-    """``at``: by kind the place of a pair of it, all pairs in one row; ``which``: kinds of all."""
+    """``place``: by kind the place of a pair of it, all in one row; ``which``: kinds of all."""
 
-    at: Ints
+    place: Ints
     which: Ints
 
 
@@ -35,8 +35,8 @@ def kinds_of(shape: tuple[int, int], parts: Sequence[tuple[Ints, int]]) -> Kinds
     key, most = np.zeros(shape, dtype=np.int64), 1
     for numbers, count in parts:
         if most * count > DENSE:
-            at, key = _numbered(key, most)
-            most = len(at)
+            place, key = _numbered(key, most)
+            most = len(place)
         key = key * count + numbers
         most *= count
     return Kinds(*_numbered(key, most))
@@ -46,14 +46,14 @@ def _numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
     """Where each number stands that there is, and which of them stands where."""
     flat = np.ravel(key)
     if most > len(flat) * SPARSE:
-        _, at, which = np.unique(flat, return_index=True, return_inverse=True)
-        return at, np.reshape(which, key.shape)
+        _, place, which = np.unique(flat, return_index=True, return_inverse=True)
+        return place, np.reshape(which, key.shape)
     number = np.full(most, -1, dtype=np.int64)
     number[flat] = np.arange(len(flat), dtype=np.int64)
     used = np.flatnonzero(number >= 0)
-    at = number[used]
+    place = number[used]
     number[used] = np.arange(len(used), dtype=np.int64)
-    return at, np.reshape(number[flat], key.shape)
+    return place, np.reshape(number[flat], key.shape)
 
 
 def runs(mask: Ints, cuts: Ints, count: int) -> tuple[Ints, int]:
@@ -66,15 +66,15 @@ def row_kinds(*columns: Ints | Bools) -> tuple[Ints, int]:
     """Rows that agree in all columns, as numbers; how many kinds there are."""
     table = np.ascontiguousarray(np.column_stack(columns))
     number: dict[bytes, int] = {}
-    found = [number.setdefault(row.tobytes(), len(number)) for row in table]
-    return np.array(found, dtype=np.int64), len(number)
+    kinds = [number.setdefault(row.tobytes(), len(number)) for row in table]
+    return np.array(kinds, dtype=np.int64), len(number)
 
 
 @lru_cache(maxsize=32)
 def _digits(count: int) -> Ints:
     """By mask the number that its bits give to base 3."""
     masks = np.arange(1 << count, dtype=np.int64)
-    found = np.zeros(len(masks), dtype=np.int64)
+    digits = np.zeros(len(masks), dtype=np.int64)
     for bit in range(count):
-        found += ((masks >> bit) & 1) * 3**bit
-    return found
+        digits += ((masks >> bit) & 1) * 3**bit
+    return digits

@@ -159,10 +159,10 @@ def plain_dump(dump: Dump, keep: Set[Node] = frozenset()) -> Dump:
         if not isinstance(item, Graph):
             return item
         items = tuple(
-            replace(each, strategy=each.strategy if each in keep else None, graph=None)
-            if isinstance(each, Node)
-            else each
-            for each in item.items
+            replace(inner, strategy=inner.strategy if inner in keep else None, graph=None)
+            if isinstance(inner, Node)
+            else inner
+            for inner in item.items
         )
         return replace(item, items=items, dump=None)
 
@@ -176,12 +176,12 @@ def _current(
     report: CheckResult | None, twins: Mapping[Node, Node], structure: Structure
 ) -> dict[Node, Given]:
     """Strategies that the dump has, by node of the plain dump."""
-    found: dict[Node, Given] = {}
+    current: dict[Node, Given] = {}
     for item in report.operators if report is not None else ():
         node = twins.get(item.node)
         if node in structure.calls and item.strategy and item.node.has_strategy:
-            found[node] = (item.strategy, item.out_strategy)
-    return found
+            current[node] = (item.strategy, item.out_strategy)
+    return current
 
 
 def pins(
@@ -192,13 +192,13 @@ def pins(
     Raises:
         CannotPlan: a node takes no strategy.
     """
-    found: dict[Node, Given] = {}
+    fixed: dict[Node, Given] = {}
     for node, wanted in given.items():
         twin = problem.twins[node]
         if not problem.takes_strategy(twin):
             raise CannotPlan(f"{node.id} {node.op} (line {node.line}) takes no strategy")
-        found[twin] = (wanted, outs.get(node))
-    return found
+        fixed[twin] = (wanted, outs.get(node))
+    return fixed
 
 
 def configured(problem: Problem) -> dict[Node, Given]:
@@ -218,7 +218,7 @@ def left_alone(problem: Problem, nodes: Set[Node]) -> dict[Node, Given]:
         nodes: operators of its dump.
     """
     own = configured(problem) if nodes else {}
-    found: dict[Node, Given] = {}
+    kept: dict[Node, Given] = {}
     for node in nodes:
         twin = problem.twins[node]
         if not problem.takes_strategy(twin) or twin not in problem.structure.calls:
@@ -226,10 +226,10 @@ def left_alone(problem: Problem, nodes: Set[Node]) -> dict[Node, Given]:
         call = problem.structure.calls[twin].call.call
         judgement = judge(call, None, problem.structure.operators)
         if twin in own:
-            found[twin] = own[twin]
+            kept[twin] = own[twin]
         elif judgement.verdict == "legal" and judgement.kind == "rule" and judgement.strategy:
-            found[twin] = (judgement.strategy, None)
-    return found
+            kept[twin] = (judgement.strategy, None)
+    return kept
 
 
 def outside(problem: Problem, region: set[Node]) -> dict[Node, Given]:

@@ -24,7 +24,7 @@ PATIENCE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Solution:
     """Choices, and seconds that no others under the same constraints can be below."""
 
     choices: tuple[int, ...]
@@ -71,14 +71,14 @@ class Search:
         if self.lowered is not None and not value <= bound * (1 + CLOSE):
             choices, _, _ = self._least(self.model, unary, together=False)
             seconds = self._seconds(choices, unary)
-            best, value = min((best, value), (choices, seconds), key=lambda each: each[1])
+            best, value = min((best, value), (choices, seconds), key=lambda pair: pair[1])
         return best, value, min(bound, value)
 
     def _seconds(self, choices: tuple[int, ...], unary: tuple[Floats, ...]) -> float:
         """What choices cost, each result paid for once."""
-        if any(not each.agrees(choices) for each in self.model.shared):
+        if any(not weight.agrees(choices) for weight in self.model.shared):
             return inf
-        own = sum(float(each[choice]) for each, choice in zip(unary, choices, strict=True))
+        own = sum(float(seconds[choice]) for seconds, choice in zip(unary, choices, strict=True))
         return own + self.together.seconds(choices)
 
     def _least(
@@ -114,31 +114,31 @@ class Search:
 
     def allowed(self, unary: tuple[Floats, ...]) -> list[Floats]:
         """The numbers, infinite where the rule refused what its form took for legal."""
-        found = list(unary)
-        for at, candidates in enumerate(self.model.candidates) if self.refused else ():
+        allowed = list(unary)
+        for variable, candidates in enumerate(self.model.candidates) if self.refused else ():
             refused = self.refused.get(id(candidates))
             if refused is not None:
-                found[at] = unary[at] + refused
-        return found
+                allowed[variable] = unary[variable] + refused
+        return allowed
 
     def refuse(self, choices: tuple[int, ...]) -> bool:
         """Ask the rules whether choices are legal; whether any is not."""
-        found = False
+        is_new = False
         for candidates, choice in zip(self.model.candidates, choices, strict=True):
             item = candidates.items[choice]
             if item.judgement.verdict == "legal":
                 continue
             kept = self.refused.get(id(candidates), np.zeros(len(candidates)))
-            found |= kept[choice] == 0
+            is_new |= kept[choice] == 0
             self.refused[id(candidates)] = np.where(np.arange(len(kept)) == choice, inf, kept)
-        return bool(found)
+        return bool(is_new)
 
     def share(self, choices: tuple[int, ...]) -> bool:
         """Demand one layout of weights whose users disagree; whether there were any."""
         apart = [
             number
-            for number, each in enumerate(self.model.shared)
-            if number not in self.shared and not each.agrees(choices)
+            for number, weight in enumerate(self.model.shared)
+            if number not in self.shared and not weight.agrees(choices)
         ]
         self.shared += apart
         return bool(apart)

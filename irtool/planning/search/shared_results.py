@@ -38,8 +38,8 @@ class Lowered:
         """Take over prices that were asked for since; the numbers that belong to the model."""
         self.renew_all()
         return tuple(
-            numbers - self.rebates[at] if at in self.rebates else numbers
-            for at, numbers in enumerate(unary)
+            numbers - self.rebates[variable] if variable in self.rebates else numbers
+            for variable, numbers in enumerate(unary)
         )
 
     def renew_all(self) -> None:
@@ -87,7 +87,7 @@ def _shared(
     """By user of a result its prices here; None: they are those of the model."""
     wanted = [frozenset(table.targets.keys) for table in own]
     for table in own:
-        counts = [alone + sum(key in each for each in wanted) for key in table.targets.keys]
+        counts = [alone + sum(key in keys for keys in wanted) for key in table.targets.keys]
         share = 1 / np.array(counts, dtype=np.float64)
         if np.array_equal(share, table.share):
             yield None

@@ -26,14 +26,14 @@ from irtool.planning.search.tables import Model
 def seconds_above(model: Model, choices: Sequence[int]) -> float:
     """What some choices cost more than the tables say: starts that nobody paid whole."""
     paid = model.constant_part
-    whole = {start.bucket: start.seconds for start in model.constant_starts}
+    due = {start.bucket: start.seconds for start in model.constant_starts}
     times = model.structure.micro_batches
     for weights, choice in zip(model.starts, choices, strict=True):
         for weight in weights:
             for start in weight.kinds[int(weight.which[choice])]:
-                whole[start.bucket] = start.seconds
+                due[start.bucket] = start.seconds
                 paid += start.part / times
-    return max(0.0, sum(whole.values()) / times - paid)
+    return max(0.0, sum(due.values()) / times - paid)
 
 
 Buckets: TypeAlias = frozenset[BucketKey]
@@ -86,18 +86,18 @@ def model_of_case(model: Model, case: Case) -> Model:
 
 def _starts(model: Model) -> dict[BucketKey, float]:
     """The start of every bucket that there could be."""
-    found = {start.bucket: start.seconds for start in model.constant_starts}
+    starts = {start.bucket: start.seconds for start in model.constant_starts}
     for weight in {weight for weights in model.starts for weight in weights}:
         for kind in weight.kinds:
-            found.update((start.bucket, start.seconds) for start in kind)
-    return found
+            starts.update((start.bucket, start.seconds) for start in kind)
+    return starts
 
 
 def _changed(weight: WeightStarts, case: Case, times: int) -> Floats:
     """By kind what a weight pays more in a case."""
-    found: list[float] = []
+    changes: list[float] = []
     for kind in weight.kinds:
         closed = any(start.bucket in case.closed for start in kind)
         paid = sum(start.part for start in kind if start.bucket in case.opened)
-        found.append(inf if closed else -paid / times)
-    return np.array(found)
+        changes.append(inf if closed else -paid / times)
+    return np.array(changes)

@@ -36,8 +36,8 @@ class Shared:
 
     def agrees(self, choices: Sequence[int]) -> bool:
         """Whether all operators want the same layout under some choices."""
-        found = {int(numbers[choices[at]]) for at, numbers in self.users}
-        return len(found) == 1 and -1 not in found
+        layouts = {int(numbers[choices[variable]]) for variable, numbers in self.users}
+        return len(layouts) == 1 and -1 not in layouts
 
 
 Numbered: TypeAlias = tuple[tuple[Ints, ...], tuple[Floats, ...], Floats]
@@ -48,18 +48,19 @@ def numbered(users: Sequence[Layouts]) -> Numbered:
 
     And tables of candidates and numbers: 0 where they fit; and a 0 for each number.
     """
-    common = set(users[0].keys).intersection(*(each.keys for each in users[1:]))
+    common = set(users[0].keys).intersection(*(user.keys for user in users[1:]))
     number = {
-        key: at for at, key in enumerate(dict.fromkeys(k for k in users[0].keys if k in common))
+        key: index
+        for index, key in enumerate(dict.fromkeys(k for k in users[0].keys if k in common))
     }
     count = max(1, len(number))
     made: dict[int, tuple[Ints, Floats]] = {}
-    for each in users:
-        if id(each) not in made:
-            own = np.array([number.get(key, -1) for key in each.keys], dtype=np.int64)[each.which]
+    for user in users:
+        if id(user) not in made:
+            own = np.array([number.get(key, -1) for key in user.keys], dtype=np.int64)[user.which]
             fits = own[:, None] == np.arange(count, dtype=np.int64)[None, :]
-            made[id(each)] = own, np.where(fits, 0.0, inf)
-    ends = [made[id(each)] for each in users]
+            made[id(user)] = own, np.where(fits, 0.0, inf)
+    ends = [made[id(user)] for user in users]
     return tuple(n for n, _ in ends), tuple(v for _, v in ends), np.zeros(count)
 
 
@@ -71,11 +72,11 @@ def alike_of(users: Sequence[tuple[int, Sequence[Hashable]]]) -> Shared:
     """
     keys = dict.fromkeys(users[0][1])
     common = {key for key in keys if all(key in set(own) for _, own in users)}
-    number = {key: at for at, key in enumerate(key for key in keys if key in common)}
+    number = {key: index for index, key in enumerate(key for key in keys if key in common)}
     count = max(1, len(number))
     numbers = [np.array([number.get(key, -1) for key in own], dtype=np.int64) for _, own in users]
     return Shared(
-        tuple((at, own) for (at, _), own in zip(users, numbers, strict=True)),
+        tuple((variable, own) for (variable, _), own in zip(users, numbers, strict=True)),
         tuple(np.where(own[:, None] == np.arange(count)[None, :], 0.0, inf) for own in numbers),
         np.zeros(count),
     )

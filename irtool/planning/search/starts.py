@@ -34,10 +34,10 @@ class WeightStarts:
 
 def starts_of(cost: WeightCost, machine: Machine) -> tuple[Start, ...]:
     """What of common starts a weight pays, as the tables count it."""
-    found: list[Start] = []
-    for each in (*cost.mirrors, *cost.shared):
-        key = bucket_key(each.launch)
-        if key is not None and each.fusion:
-            start, per_byte = machine.line(each.op, each.ranks)
-            found.append(Start(key, start, each.seconds - each.size * per_byte))
-    return tuple(found)
+    starts: list[Start] = []
+    for communication in (*cost.mirrors, *cost.shared):
+        key = bucket_key(communication.launch)
+        if key is not None and communication.fusion:
+            start, per_byte = machine.line(communication.op, communication.ranks)
+            starts.append(Start(key, start, communication.seconds - communication.size * per_byte))
+    return tuple(starts)

@@ -81,10 +81,13 @@ class Hiding:
             for start, part in zip(starts, parts, strict=True)
         )
 
-    def _left(self, found: tuple[Communication, ...]) -> tuple[Communication, ...]:
+    def _left(self, communications: tuple[Communication, ...]) -> tuple[Communication, ...]:
         left = {True: 1 - self.gathers, False: 1 - self.sums}
         return tuple(
-            replace(each, seconds=left[each.op == "AllGather"] * each.seconds) for each in found
+            replace(
+                communication, seconds=left[communication.op == "AllGather"] * communication.seconds
+            )
+            for communication in communications
         )
 
 
@@ -120,28 +123,28 @@ class Model:
 
     def pairs(self) -> list[Table]:
         """All tables over two variables, as they are now."""
-        found = [
+        tables = [
             Table((item.source, item.target), item.table.values)
             if item.source < item.target
             else Table((item.target, item.source), item.table.flipped)
             for item in self.links
         ]
-        return [*found, *self.equal]
+        return [*tables, *self.equal]
 
     @cached_property
     def equal(self) -> tuple[Table, ...]:
         """Pairs that must agree on a weight's layout: 0 where they do, infinite elsewhere."""
         made: dict[object, Floats] = {}
-        found: list[Table] = []
-        for each in self.shared:
-            first, *others = each.users
+        tables: list[Table] = []
+        for weight in self.shared:
+            first, *others = weight.users
             for other in others:
                 key = id(first[1]), id(other[1])
                 if key not in made:
                     same = first[1][:, None] == other[1][None, :]
                     made[key] = np.where(same & (first[1] >= 0)[:, None], 0.0, inf)
-                found.append(Table((first[0], other[0]), made[key]))
-        return tuple(found)
+                tables.append(Table((first[0], other[0]), made[key]))
+        return tuple(tables)
 
     def tables(
         self, unary: Sequence[Floats], shared: Collection[int] = ()
@@ -154,17 +157,17 @@ class Model:
                 left out. Each of them is a variable behind the operators: its layout. It has few
                 values, and makes tables small that would have to hold an operator's.
         """
-        sizes = [len(each) for each in self.candidates]
+        sizes = [len(candidates) for candidates in self.candidates]
         numbers = list(unary)
         pairs = self.pairs()[: len(self.links)]
         for number in shared:
-            each = self.shared[number]
-            at = len(sizes)
-            sizes.append(each.count)
-            numbers.append(each.nothing)
+            weight = self.shared[number]
+            own = len(sizes)
+            sizes.append(weight.count)
+            numbers.append(weight.nothing)
             pairs += [
-                Table((variable, at), values)
-                for (variable, _), values in zip(each.users, each.values, strict=True)
+                Table((variable, own), values)
+                for (variable, _), values in zip(weight.users, weight.values, strict=True)
             ]
         return sizes, numbers, pairs
 
@@ -178,11 +181,15 @@ class Model:
     @property
     def own(self) -> tuple[int, ...] | None:
         """The choices that the dump has now; None: it has not all of them."""
-        found = [
-            at if at is not None else (0 if len(candidates) == 1 else None)
-            for at, candidates in zip(self.current, self.candidates, strict=True)
+        choices = [
+            choice if choice is not None else (0 if len(candidates) == 1 else None)
+            for choice, candidates in zip(self.current, self.candidates, strict=True)
         ]
-        return tuple(at for at in found if at is not None) if None not in found else None
+        return (
+            tuple(choice for choice in choices if choice is not None)
+            if None not in choices
+            else None
+        )
 
     @property
     def left_out(self) -> tuple[Node, ...]:
@@ -192,7 +199,7 @@ class Model:
 
     def memory_of(self, choices: Sequence[int]) -> float:
         """Bytes of a device under some choices."""
-        own = sum(float(each[choice]) for each, choice in zip(self.memory, choices, strict=True))
+        own = sum(float(held[choice]) for held, choice in zip(self.memory, choices, strict=True))
         return self.constant_memory + own
 
 
@@ -255,7 +262,7 @@ class _Builder:
         context = structure.context
         chains = Chains(structure.operators, self.machine, context.enable_alltoall)
         nodes = tuple(structure.calls)
-        place = {node: at for at, node in enumerate(nodes)}
+        place = {node: variable for variable, node in enumerate(nodes)}
         tried = OperatorCandidates(structure.operators, self.outs)
         candidates = tuple(
             tried.of(node, structure.calls[node], current.get(node), pinned.get(node))
@@ -338,16 +345,16 @@ class _Builder:
         kept = (structure.kept if structure.counts_all else structure.carried).get(node, ())
         times = structure.runs(node), structure.held(node)
         key = (id(candidates), gradient, back, shown, kept, times)
-        found = self.columns.get(key)
-        if found is None:
+        column = self.columns.get(key)
+        if column is None:
             seconds, held = self._own(node, candidates, gradient=gradient, back=back)
             starts: list[WeightStarts] = []
             for parameter in parameters:
                 more = self._weight(parameter, candidates)
                 seconds, held = seconds + more.seconds, held + more.held
                 starts += more.starts
-            found = self.columns[key] = _Column(seconds, held, tuple(starts))
-        return found
+            column = self.columns[key] = _Column(seconds, held, tuple(starts))
+        return column
 
     def _own(
         self, node: Node, candidates: Candidates, *, gradient: bool, back: bool
@@ -370,8 +377,8 @@ class _Builder:
             first, which = alike(family.form, family.values)
             few = [numbers(sketch) for sketch in family.form.sketches(family.values[first])]
             rows.append(np.array(few)[which])
-        told = sum(len(row) for row in rows)
-        rest = [numbers(item.judgement) for item in candidates.items[told:]]
+        covered = sum(len(row) for row in rows)
+        rest = [numbers(item.judgement) for item in candidates.items[covered:]]
         if rest:
             rows.append(np.array(rest))
         table = np.concatenate(rows)
@@ -388,8 +395,8 @@ class _Builder:
             form = candidates.families[0].form
             which, first = layouts.kinds
             costs: list[WeightCost] = []
-            for at in first:
-                layout = layouts.layout(at)
+            for number in first:
+                layout = layouts.layout(number)
                 mirror = form.mirror(owner.index, layout)
                 judgement = judgement_of_weight(owner.index, layout, mirror)
                 costs.append(weight_cost(self.structure, parameter, judgement, self.machine))
@@ -423,8 +430,8 @@ class _Builder:
     def _table(self, link: Link, first: Candidates, second: Candidates, users: int) -> LinkTable:
         want = want_of(link)
         key = (id(first), end_of(link.source), id(second), end_of(link.target), want, users)
-        found = self.tables.get(key)
-        if found is None:
+        table = self.tables.get(key)
+        if table is None:
             sources, targets = self._layouts(link.source, first), self._layouts(link.target, second)
             alltoall = self.structure.context.enable_alltoall
             alike = (sources.content, targets.content, want)
@@ -433,9 +440,9 @@ class _Builder:
             least: Floats = np.array(self.least[alike])
             exact = np.zeros(least.shape, dtype=np.bool_)
             share = np.full(len(targets), 1 / users)
-            found = LinkTable(sources, targets, want, least, exact, share)
-            self.tables[key] = found
-        return found
+            table = LinkTable(sources, targets, want, least, exact, share)
+            self.tables[key] = table
+        return table
 
     def _layouts(self, ref: Ref, candidates: Candidates) -> Layouts:
         key = (id(candidates), end_of(ref))
@@ -453,13 +460,13 @@ class _Builder:
         ends = [ref for ref in (link.source, link.target) if ref.node is not None]
         which = [self._layouts(ref, candidates).which.tolist() for ref in ends]
         known: dict[object, float] = {}
-        found = np.zeros(len(candidates))
-        for at, key in enumerate(zip(*which, strict=True)):
+        prices = np.zeros(len(candidates))
+        for choice, key in enumerate(zip(*which, strict=True)):
             if key not in known:
-                judgement = candidates.items[at].judgement
+                judgement = candidates.items[choice].judgement
                 known[key] = price_of(chains, link, judgement, judgement)
-            found[at] = known[key]
-        return found
+            prices[choice] = known[key]
+        return prices
 
     def _shared(
         self, place: Mapping[Node, int], candidates: Sequence[Candidates]
@@ -471,13 +478,13 @@ class _Builder:
                 continue
             ends = [(place[node], ref) for node, ref in users.items() if node is not None]
             ends.sort(key=lambda end: end[0])
-            key = tuple((id(candidates[at]), end_of(ref)) for at, ref in ends)
+            key = tuple((id(candidates[variable]), end_of(ref)) for variable, ref in ends)
             if key not in self.shared:
-                users_of = [self._layouts(ref, candidates[at]) for at, ref in ends]
+                users_of = [self._layouts(ref, candidates[variable]) for variable, ref in ends]
                 self.shared[key] = numbered(users_of)
             numbers, values, nothing = self.shared[key]
-            at = tuple(variable for variable, _ in ends)
-            yield Shared(tuple(zip(at, numbers, strict=True)), values, nothing)
+            variables = tuple(variable for variable, _ in ends)
+            yield Shared(tuple(zip(variables, numbers, strict=True)), values, nothing)
 
 
 def _tied(
@@ -487,7 +494,7 @@ def _tied(
     for nodes in tied:
         users = [place[node] for node in nodes if node in place]
         if len(users) > 1:
-            yield alike_of([(at, _both(candidates[at])) for at in users])
+            yield alike_of([(variable, _both(candidates[variable])) for variable in users])
 
 
 def _both(candidates: Candidates) -> list[Given | None]:
@@ -507,16 +514,16 @@ def carried_bytes(structure: Structure, node: Node, judgement: Judgement) -> flo
         "input": (judgement.input_slices, call.tensors),
         "output": (judgement.output_slices, call.results),
     }
-    found = 0.0
+    total = 0.0
     for carried in structure.carried.get(node, ()):
         slices, tensors = sides[carried.side]
-        at = carried.index
-        if at >= len(tensors) or at >= len(slices) or min(slices[at], default=0) < 0:
+        index = carried.index
+        if index >= len(tensors) or index >= len(slices) or min(slices[index], default=0) < 0:
             continue
-        if carried.is_batch and not structure.cuts_batch(slices[at], tensors[at]):
+        if carried.is_batch and not structure.cuts_batch(slices[index], tensors[index]):
             continue
-        found += carried.share * prod(slices[at]) * item_bytes(tensors[at].dtype)
-    return structure.held(node) * found
+        total += carried.share * prod(slices[index]) * item_bytes(tensors[index].dtype)
+    return structure.held(node) * total
 
 
 def kept_bytes(structure: Structure, node: Node, judgement: Judgement) -> float:
@@ -528,9 +535,9 @@ def kept_bytes(structure: Structure, node: Node, judgement: Judgement) -> float:
     judged = structure.calls[node]
     results = judged.call.call.results
     slices = judgement.output_slices
-    found = 0
+    total = 0
     for index in structure.kept.get(node, ()):
         if index >= len(results) or index >= len(slices) or min(slices[index], default=0) < 0:
             continue
-        found += prod(slices[index]) * item_bytes(results[index].dtype)
-    return structure.held(node) * found
+        total += prod(slices[index]) * item_bytes(results[index].dtype)
+    return structure.held(node) * total

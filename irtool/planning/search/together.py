@@ -102,11 +102,11 @@ class Together:
         if not self.paid:
             return sizes, numbers, pairs
         gone = {number for kind in self.paid for result in kind.results for number in result}
-        found = [pair for number, pair in enumerate(pairs) if number not in gone]
+        kept = [pair for number, pair in enumerate(pairs) if number not in gone]
         for kind in self.paid:
             kind.renew()
-            found += [Table(self.variables(result), kind.values) for result in kind.results]
-        return sizes, numbers, found
+            kept += [Table(self.variables(result), kind.values) for result in kind.results]
+        return sizes, numbers, kept
 
     def seconds(self, choices: Sequence[int]) -> float:
         """What all links cost under some choices."""
@@ -121,7 +121,7 @@ class Together:
 
     def widen(self, lowered: Model, choices: Sequence[int]) -> bool:
         """Look at users together that pay too little; whether there are any."""
-        found: list[Kind] = []
+        widened: list[Kind] = []
         for kind in self.kinds:
             if kind in self.paid or kind.size > MOST_ENTRIES:
                 continue
@@ -130,10 +130,10 @@ class Together:
                 part = sum(float(i.table.values[choices[i.source], choices[i.target]])
                            for i in items)  # fmt: skip
                 if part < self._paid_for(result, choices) * (1 - MISSING):
-                    found.append(kind)
+                    widened.append(kind)
                     break
-        self.paid += found
-        return bool(found)
+        self.paid += widened
+        return bool(widened)
 
     def _paid_for(self, result: Sequence[int], choices: Sequence[int]) -> float:
         """What the users of a result pay together under some choices."""

@@ -85,7 +85,7 @@ def stage_cells(structure: Structure) -> StageCells:
     network = network_of(structure.dump)
     order = list(_order(network))
     cells = _cells(structure, order)
-    place = {node: at for at, cell in enumerate(cells) for node in cell.nodes}
+    place = {node: number for number, cell in enumerate(cells) for node in cell.nodes}
     everywhere = _everywhere(order, cells, place)
     shared: list[tuple[Parameter, tuple[int, ...]]] = []
     loose: list[tuple[Parameter, int]] = []
@@ -141,52 +141,54 @@ def _cells(structure: Structure, order: list[Node]) -> tuple[StageCell, ...]:
             runs.append((name, []))
         runs[-1][1].append(node)
     joined = _joined(runs)
-    first = next((at for at, (name, _) in enumerate(joined) if name != NETWORK), len(joined))
-    last = max((at for at, (name, _) in enumerate(joined) if name != NETWORK), default=-1)
-    found: list[StageCell] = []
+    first = next(
+        (number for number, (name, _) in enumerate(joined) if name != NETWORK), len(joined)
+    )
+    last = max((number for number, (name, _) in enumerate(joined) if name != NETWORK), default=-1)
+    cells: list[StageCell] = []
     names: list[str] = []
     nodes: list[Node] = []
-    for at, (name, own) in enumerate(joined):
-        if name != NETWORK and at != first and nodes:
-            found.append(StageCell(tuple(names), tuple(nodes)))
+    for number, (name, own) in enumerate(joined):
+        if name != NETWORK and number != first and nodes:
+            cells.append(StageCell(tuple(names), tuple(nodes)))
             names, nodes = [], []
         if name == NETWORK:
-            name = BEFORE if at < first else BEHIND if at > last else BETWEEN
+            name = BEFORE if number < first else BEHIND if number > last else BETWEEN
         names.append(name)
         nodes += own
     if nodes:
-        found.append(StageCell(tuple(names), tuple(nodes)))
-    return tuple(found)
+        cells.append(StageCell(tuple(names), tuple(nodes)))
+    return tuple(cells)
 
 
 def _joined(runs: list[tuple[str, list[Node]]]) -> list[tuple[str, list[Node]]]:
     """Parts of one layer, and what stands between them, are one."""
-    found: list[tuple[str, list[Node]]] = []
+    joined: list[tuple[str, list[Node]]] = []
     for name, nodes in runs:
-        again = next((at for at, each in enumerate(found) if each[0] == name), None)
+        again = next((index for index, run in enumerate(joined) if run[0] == name), None)
         if again is None or name == NETWORK:
-            found.append((name, list(nodes)))
+            joined.append((name, list(nodes)))
             continue
-        for _, more in found[again + 1 :]:
-            found[again][1].extend(more)
-        found[again][1].extend(nodes)
-        del found[again + 1 :]
-    return found
+        for _, more in joined[again + 1 :]:
+            joined[again][1].extend(more)
+        joined[again][1].extend(nodes)
+        del joined[again + 1 :]
+    return joined
 
 
 def _everywhere(
     order: list[Node], cells: tuple[StageCell, ...], place: Mapping[Node, int]
 ) -> dict[Node, int]:
     """The cell of nodes without a strategy, too: by scope, else that of what ran before."""
-    by_name = {name: at for at, cell in enumerate(cells) for name in cell.names}
+    by_name = {name: number for number, cell in enumerate(cells) for name in cell.names}
     for name in (BEFORE, BETWEEN, BEHIND):
         by_name.pop(name, None)
-    found: dict[Node, int] = {}
+    cell_of: dict[Node, int] = {}
     now = 0
     for node in order:
         now = place.get(node, now)
-        found[node] = place.get(node, by_name.get(layer_of_scope(node.scope), now))
-    return found
+        cell_of[node] = place.get(node, by_name.get(layer_of_scope(node.scope), now))
+    return cell_of
 
 
 def _flows(

@@ -59,7 +59,7 @@ def cell_figures(
         sharded: bytes of weights, gradients and states of the weights that optimizer parallel cuts
             by decision, by name.
     """
-    found = [CellFigures() for _ in cells.cells]
+    figures = [CellFigures() for _ in cells.cells]
     pairs = zip(made.dump.nodes(), structure.dump.nodes(), strict=True)
     plain = dict(pairs)
     again = set(made.decisions.recomputed or ()) if made.decisions is not None else set[Node]()
@@ -67,16 +67,16 @@ def cell_figures(
         node = plain.get(item.node) if item.node is not None else None
         place = cells.place.get(node, 0) if node is not None else 0
         if item.kind in ("weight", "other"):
-            found[place].once += item.total
+            figures[place].once += item.total
             continue
         forward = _forward(item, node in structure.with_gradient)
-        found[place].forward += forward
-        found[place].backward += item.total - forward
+        figures[place].forward += forward
+        figures[place].backward += item.total - forward
     for node, report in made.report.by_node.items():
         old = plain[node]
         if old in structure.with_gradient and old in structure.calls:
             size = int(kept_bytes(structure, old, report.judgement))
-            own = found[cells.place[old]]
+            own = figures[cells.place[old]]
             if old in again:
                 own.again += size
             else:
@@ -87,15 +87,15 @@ def cell_figures(
         if parameter is None or weight.slice is None:
             continue
         user = plain.get(weight.user) if weight.user is not None else None
-        own = found[cells.place.get(user, 0) if user is not None else 0]
+        own = figures[cells.place.get(user, 0) if user is not None else 0]
         count = prod(weight.slice)
-        whole = count * parameter.element
-        sizes = (whole, whole if parameter.trained else 0, int(count * parameter.states))
+        stored = count * parameter.element
+        sizes = (stored, stored if parameter.trained else 0, int(count * parameter.states))
         sizes = sharded.get(weight.name, sizes)
         own.weights, own.gradients, own.states = (
             own.weights + sizes[0], own.gradients + sizes[1], own.states + sizes[2],
         )  # fmt: skip
-    return found
+    return figures
 
 
 def _forward(item: CostItem, gradient: bool) -> float:
@@ -104,8 +104,8 @@ def _forward(item: CostItem, gradient: bool) -> float:
         return 0.0
     compute = item.seconds.get("compute", 0.0) / (1 + BACKWARD_WORK if gradient else 1)
     by_phase = {"forward": 0.0, "backward": 0.0}
-    for each in item.communications:
-        by_phase[each.phase] += each.seconds
+    for communication in item.communications:
+        by_phase[communication.phase] += communication.seconds
     both = sum(by_phase.values())
     rest = item.total - item.seconds.get("compute", 0.0)
     if not both:

@@ -25,10 +25,10 @@ _LISTS = ("-CellList", "-CellDict")
 Rows = list[list[int]]
 
 
-def staged_cells(found: StagedPlan) -> dict[str, int]:
+def staged_cells(plan: StagedPlan) -> dict[str, int]:
     """Scopes of the cells whose ``pipeline_stage`` is set: the outermost of one stage each."""
     owner: dict[str, set[int]] = {}
-    for number, stage in enumerate(found.stages):
+    for number, stage in enumerate(plan.stages):
         for scope in stage.scopes:
             parts = scope.split("/")
             for count in range(2, len(parts) + 1):
@@ -37,32 +37,32 @@ def staged_cells(found: StagedPlan) -> dict[str, int]:
     for scope, numbers in owner.items():
         if len(numbers) > 1 or scope.endswith(_LISTS) or not cell_path(scope):
             continue
-        if not any(scope.startswith(f"{each}/") for each in done):
+        if not any(scope.startswith(f"{outer}/") for outer in done):
             done[scope] = min(numbers)
-    return done if len(found.stages) > 1 else {}
+    return done if len(plan.stages) > 1 else {}
 
 
-def unsaid_scopes(found: StagedPlan) -> list[str]:
+def unsaid_scopes(plan: StagedPlan) -> list[str]:
     """Scopes of operators that stand in no cell with a stage of its own."""
-    cells = staged_cells(found)
-    scopes = dict.fromkeys(scope for stage in found.stages for scope in stage.scopes)
+    cells = staged_cells(plan)
+    scopes = dict.fromkeys(scope for stage in plan.stages for scope in stage.scopes)
     return [scope for scope in scopes if not _inside(scope, cells) and scope.count("/")]
 
 
 def staged_operator_file(
-    found: StagedPlan, names: Mapping[str, object] | None = None
+    plan: StagedPlan, names: Mapping[str, object] | None = None
 ) -> dict[str, object]:
     """The node-keyed file of the network in ``PipelineCell``, its stages set.
 
     Args:
-        found: the pipeline.
+        plan: the pipeline.
         names: a file that MindSpore saved of that network: its keys must be the same.
 
     Raises:
         NotExpressible: which operator has which key cannot be told.
     """
-    plain: dict[str, Any] = operator_file(found.inner)
-    cells = staged_cells(found)
+    plain: dict[str, Any] = operator_file(plan.inner)
+    cells = staged_cells(plan)
     saved = _saved(names)
     ins: dict[str, Rows] = {}
     groups: dict[str, list[str]] = {}
@@ -79,12 +79,12 @@ def staged_operator_file(
         staged = f"{_staged_scope(scope)}/{operator}"
         once = _inside(scope, cells) or operator == "_VirtualDataset"
         if not once:
-            values = _copies(staged, values, found.micro_batches, saved)
+            values = _copies(staged, values, plan.micro_batches, saved)
         for number, (rows, out) in enumerate(values):
             ins[f"{staged}-op{number}"] = rows
             if out is not None:
                 outs[f"{staged}-op{number}"] = out
-    ins |= _micro_batches(found, saved)
+    ins |= _micro_batches(plan, saved)
     if saved is not None:
         _check(ins, saved)
     return {
@@ -128,11 +128,11 @@ def _copies(
     if all(value == values[0] for value in values):
         return values * count
     forms = {tuple(map(len, rows)): (rows, out) for rows, out in values}
-    told = [tuple(map(len, rows)) for rows, _ in values]
-    if all(forms[form] == value for form, value in zip(told, values, strict=True)):
+    own = [tuple(map(len, rows)) for rows, _ in values]
+    if all(forms[form] == value for form, value in zip(own, values, strict=True)):
         known = [(saved or {}).get(f"{prefix}-op{n}") for n in range(count * len(values))]
         shown = [tuple(map(len, rows)) for rows in known if rows is not None]
-        if sorted(shown) == sorted(told * count):
+        if sorted(shown) == sorted(own * count):
             return [forms[form] for form in shown]
     raise NotExpressible(
         f"{prefix} stands for {len(values)} operators outside of cells with a stage, with "
@@ -142,15 +142,15 @@ def _copies(
     )
 
 
-def _micro_batches(found: StagedPlan, saved: Mapping[str, Rows] | None) -> dict[str, Rows]:
+def _micro_batches(plan: StagedPlan, saved: Mapping[str, Rows] | None) -> dict[str, Rows]:
     """What ``PipelineCell`` itself adds: slices of the inputs, and sums of the losses."""
-    dump = found.inner.dump
-    scopes = [scope for stage in found.stages for scope in stage.scopes if "/" in scope]
+    dump = plan.inner.dump
+    scopes = [scope for stage in plan.stages for scope in stage.scopes if "/" in scope]
     if not scopes:
         return {}
     pipeline = _staged_scope(scopes[0]).rpartition("/network-")[0]
     pipeline = "/".join(pipeline.split("/")[:2])
-    context = found.inner.context
+    context = plan.inner.context
     first = 1 if context.full_batch else context.stage_size
     rows: dict[str, Rows] = {}
     dataset = next((node for node in dump.nodes() if primitive(node) == "_VirtualDataset"), None)
@@ -161,19 +161,19 @@ def _micro_batches(found: StagedPlan, saved: Mapping[str, Rows] | None) -> dict[
             "inputs have different numbers of dimensions, and which of them PipelineCell cuts "
             "first cannot be told: --names with the file that MindSpore saved of the network in it"
         )
-    for micro in range(found.micro_batches):
+    for micro in range(plan.micro_batches):
         for number, rank in enumerate(ranks):
             key = f"{pipeline}/micro_inputs-CellList/{micro}-_MicroBatch/StridedSlice-op{number}"
             rows[key] = (saved or {}).get(key) or [[first, *[1] * (rank - 1)]]
-    loss = _loss_rank(found)
-    for number in range(found.micro_batches - 1):
+    loss = _loss_rank(plan)
+    for number in range(plan.micro_batches - 1):
         rows[f"{pipeline}/Add-op{number}"] = [[1] * loss, [1] * loss]
     return rows
 
 
-def _loss_rank(found: StagedPlan) -> int:
+def _loss_rank(plan: StagedPlan) -> int:
     """Dimensions of what the network gives back."""
-    last = [item for item in found.inner.operators if item.after is not None][-1:]
+    last = [item for item in plan.inner.operators if item.after is not None][-1:]
     for item in last:
         shape = item.node.output_type.dimensions if item.node.output_type is not None else None
         return len(shape or ())

@@ -115,10 +115,10 @@ class PipelineMaker:
             )
         if limit is None or self._fits(free, parts, limit):
             return self._pipeline(free, parts)
-        found: list[StagedPlan] = []
+        pipelines: list[StagedPlan] = []
         as_it_is = self._cut(free, limit)
         if as_it_is is not None:
-            found.append(self._pipeline(free, as_it_is))
+            pipelines.append(self._pipeline(free, as_it_is))
         problem: CannotPlan | None = None
         tried: set[Parts] = set()
         todo = [parts, self._even(free)]
@@ -132,19 +132,21 @@ class PipelineMaker:
             except CannotPlan as error:
                 problem = error
                 continue
-            found.append(self._pipeline(made, parts))
+            pipelines.append(self._pipeline(made, parts))
             again = self._cut(made, limit)
             if again is not None and again not in tried:
-                found.append(self._pipeline(made, again))
+                pipelines.append(self._pipeline(made, again))
                 todo.insert(0, again)
-        if not found:
+        if not pipelines:
             assert problem is not None
             raise problem
-        return min(found, key=lambda each: each.seconds)
+        return min(pipelines, key=lambda pipeline: pipeline.seconds)
 
     def _cut(self, made: MadeStages, limit: int | None) -> Parts | None:
         """The most even cut in time; with a limit, of those whose stages fit as they are."""
-        layers = [Layer(str(at), each.seconds(self.micro)) for at, each in enumerate(made.figures)]
+        layers = [
+            Layer(str(number), cell.seconds(self.micro)) for number, cell in enumerate(made.figures)
+        ]
 
         def fits(stage: int, first: int, last: int) -> bool:
             places = tuple(range(first, last))
@@ -157,20 +159,20 @@ class PipelineMaker:
 
     def _even(self, made: MadeStages) -> Parts:
         """The cut whose fullest stage has the fewest bytes, about."""
-        low, high = 0, sum(self._bytes(made, 0, (at,)) for at in range(len(made.figures)))
+        low, high = 0, sum(self._bytes(made, 0, (number,)) for number in range(len(made.figures)))
         best = self._cut(made, None)
         assert best is not None
         for _ in range(_HALVINGS):
             middle = (low + high) // 2
-            found = self._cut(made, middle)
-            if found is None:
+            cut = self._cut(made, middle)
+            if cut is None:
                 low = middle
             else:
-                best, high = found, middle
+                best, high = cut, middle
         return best
 
     def _fits(self, made: MadeStages, parts: Parts, limit: int) -> bool:
-        return all(self._bytes(made, at, part) <= limit for at, part in enumerate(parts))
+        return all(self._bytes(made, stage, part) <= limit for stage, part in enumerate(parts))
 
     def _in_flight(self, stage: int) -> int:
         return min(self.stages - stage, self.micro)
@@ -181,10 +183,10 @@ class PipelineMaker:
 
     def _both(self, made: MadeStages, stage: int, places: Sequence[int]) -> tuple[int, int]:
         """Bytes that a stage holds all the time, and of results."""
-        own = [made.figures[at] for at in places]
-        results = self._in_flight(stage) * sum(each.kept for each in own)
-        results += max((each.again for each in own), default=0)
-        static = sum(each.static for each in (*own, *self._loose(places)))
+        own = [made.figures[place] for place in places]
+        results = self._in_flight(stage) * sum(figures.kept for figures in own)
+        results += max((figures.again for figures in own), default=0)
+        static = sum(figures.static for figures in (*own, *self._loose(places)))
         return static + self._copies(made, places), results
 
     def _copies(self, made: MadeStages, places: Sequence[int]) -> int:
@@ -197,7 +199,7 @@ class PipelineMaker:
 
     def _loose(self, places: Sequence[int]) -> list[CellFigures]:
         """Weights of other stages that a stage has to keep."""
-        return [each for cell, each in self.loose if cell not in places]
+        return [figures for cell, figures in self.loose if cell not in places]
 
     # -- plans ---------------------------------------------------------------------------------
 
@@ -207,7 +209,7 @@ class PipelineMaker:
         Raises:
             CannotPlan: ``check`` refuses them.
         """
-        plan = self.search.told(chosen)
+        plan = self.search.plan_of(chosen)
         figures = cell_figures(
             self.search.model.structure, self.cells, plan, self.search.sharded(chosen)
         )
@@ -232,8 +234,8 @@ class PipelineMaker:
         for number, part in enumerate(parts):
             if self._bytes(free, number, part) <= limit:
                 continue
-            inside = {node for at in part for node in self.cells.cells[at].nodes}
-            room = limit - sum(each.static for each in self._loose(part))
+            inside = {node for place in part for node in self.cells.cells[place].nodes}
+            room = limit - sum(figures.static for figures in self._loose(part))
             room -= self._copies(free, part)
             try:
                 if room <= 0:
@@ -243,7 +245,7 @@ class PipelineMaker:
                     )
                 chosen = self.search.fitted(chosen, inside, self._in_flight(number), room)
             except CannotPlan as error:
-                names = [name for at in part for name in self.cells.cells[at].names]
+                names = [name for place in part for name in self.cells.cells[place].names]
                 which = ", ".join(names) if len(names) < 4 else f"{names[0]} to {names[-1]}"
                 raise CannotPlan(
                     f"in stage {number} ({which}), which holds results of "
@@ -265,13 +267,13 @@ class PipelineMaker:
     def _anew(self, made: MadeStages, parts: Parts) -> tuple[int, ...]:
         """Numbers of stages that are not as they would be without a limit."""
         free, own = self.free.chosen, made.chosen
-        same = zip(free.choices, own.choices, free.ways, own.ways, strict=True)
+        same = zip(free.choices, own.choices, free.modes, own.modes, strict=True)
         others = {
             self.cells.place.get(node)
             for node, (a, b, c, d) in zip(self.search.model.nodes, same, strict=True)
             if a != b or c != d
         }
-        return tuple(at for at, part in enumerate(parts) if others.intersection(part))
+        return tuple(stage for stage, part in enumerate(parts) if others.intersection(part))
 
     # -- the answer ----------------------------------------------------------------------------
 
@@ -279,38 +281,38 @@ class PipelineMaker:
         transfers = self._transfers(made, parts)
         pairs = zip(self.structure.dump.nodes(), made.plan.dump.nodes(), strict=True)
         twins = dict(pairs)
-        found: list[PlannedStage] = []
+        stages: list[PlannedStage] = []
         times: list[StageTimes] = []
         once: list[float] = []
         size = self.devices // self.stages
         for number, part in enumerate(parts):
-            own = [made.figures[at] for at in part]
-            cells = [self.cells.cells[at] for at in part]
+            own = [made.figures[place] for place in part]
+            cells = [self.cells.cells[place] for place in part]
             static, results = self._both(made, number, part)
             outgoing = [item for item in transfers if item.source == number]
-            found.append(
+            stages.append(
                 PlannedStage(
                     tuple(name for cell in cells for name in cell.names),
-                    sum(each.seconds(self.micro) for each in own),
+                    sum(figures.seconds(self.micro) for figures in own),
                     static,
                     results,
                     sum(item.size * item.count for item in outgoing),
                     tuple(dict.fromkeys(node.scope or "" for cell in cells for node in cell.nodes)),
                     frozenset(twins[node] for cell in cells for node in cell.nodes),
                     self._in_flight(number),
-                    sum(each.static for each in self._loose(part)),
+                    sum(figures.static for figures in self._loose(part)),
                 )
             )
             ends = (size * number, size * (number + 1))
             send = [item.size for item in outgoing if item.count == self.micro]
             times.append(
                 StageTimes(
-                    sum(each.forward for each in own),
-                    sum(each.backward for each in own),
-                    sum(self.machine.seconds("Send", each, ends) for each in send),
+                    sum(figures.forward for figures in own),
+                    sum(figures.backward for figures in own),
+                    sum(self.machine.seconds("Send", sent, ends) for sent in send),
                 )
             )
-            once.append(sum(each.once for each in own))
+            once.append(sum(figures.once for figures in own))
         after = of_micro_batches(made.plan.after, self.micro, self._fullest(made, parts))
         inner = replace(
             made.plan,
@@ -323,7 +325,7 @@ class PipelineMaker:
         return StagedPlan(
             inner,
             self.devices,
-            tuple(found),
+            tuple(stages),
             self.micro,
             ideal_bubble(self.stages, self.micro),
             _step(times, once, self.micro),
@@ -333,12 +335,12 @@ class PipelineMaker:
 
     def _fullest(self, made: MadeStages, parts: Parts) -> MemoryCost:
         """What a device of the fullest stage holds."""
-        number, part = max(enumerate(parts), key=lambda each: self._bytes(made, *each))
-        own = [*(made.figures[at] for at in part), *self._loose(part)]
+        number, part = max(enumerate(parts), key=lambda pair: self._bytes(made, *pair))
+        own = [*(made.figures[place] for place in part), *self._loose(part)]
         return MemoryCost(
-            sum(each.weights for each in own) + self._copies(made, part),
-            sum(each.gradients for each in own),
-            sum(each.states for each in own),
+            sum(figures.weights for figures in own) + self._copies(made, part),
+            sum(figures.gradients for figures in own),
+            sum(figures.states for figures in own),
             self._both(made, number, part)[1],
         )
 
@@ -350,14 +352,14 @@ class PipelineMaker:
 
     def _decisions(self, made: MadeStages, parts: Parts) -> Decisions | None:
         """What was decided: seconds of a step, bytes of a device of the fullest stage."""
-        found = made.plan.decisions
-        if found is None:
+        decisions = made.plan.decisions
+        if decisions is None:
             return None
-        number, part = max(enumerate(parts), key=lambda each: self._bytes(made, *each))
-        again = [made.figures[at].again for at in part]
+        number, part = max(enumerate(parts), key=lambda pair: self._bytes(made, *pair))
+        again = [made.figures[place].again for place in part]
         return replace(
-            found,
-            seconds=self.micro * found.seconds,
+            decisions,
+            seconds=self.micro * decisions.seconds,
             saved=self._in_flight(number) * sum(again),
             held=max(again, default=0),
         )
@@ -365,10 +367,10 @@ class PipelineMaker:
     def _transfers(self, made: MadeStages, parts: Parts) -> tuple[Transfer, ...]:
         """What goes from stage to stage: results once a micro-batch, shared weights once."""
         stage = {cell: number for number, part in enumerate(parts) for cell in part}
-        found: list[Transfer] = []
+        transfers: list[Transfer] = []
         for flow, size in zip(self.cells.flows, made.sent, strict=True):
             source = stage[flow.source]
-            found += (
+            transfers += (
                 Transfer(source, target, flow.node.op, size, self.micro, flow.gradient)
                 for target in sorted({stage[cell] for cell in flow.users})
                 if target > source and size
@@ -376,15 +378,15 @@ class PipelineMaker:
         for (parameter, users), size in zip(self.cells.shared, made.shared, strict=True):
             numbers = sorted({stage[cell] for cell in users})
             what = f"weight {parameter.name}"
-            found += (
+            transfers += (
                 Transfer(numbers[0], target, what, size, 1, parameter.trained)
                 for target in numbers[1:]
             )
-        return tuple(found)
+        return tuple(transfers)
 
     def notes(self) -> list[str]:
         """What the reader should know."""
-        found = [
+        notes = [
             f"weight {parameter.name} is used in several layers: MindSpore sends it from stage to "
             "stage where these are apart"
             for parameter, _ in self.cells.shared
@@ -392,18 +394,18 @@ class PipelineMaker:
         ]
         if self.loose:
             names = ", ".join(parameter.name for parameter, _ in self.cells.loose)
-            found.append(
+            notes.append(
                 f"{names}: used outside of cells, so that MindSpore keeps them whole in every "
                 "stage; in cells of their own, with a pipeline_stage, they would be in one"
             )
         if self.micro > 1:
-            found.append(
+            notes.append(
                 f"strategies are for one of {self.micro} micro-batches, and so is the dump that "
                 "--format ir writes"
             )
         if self.structure.context.interleave:
-            found.append("planned for the 1F1B schedule: interleaved stages are not planned")
-        return found
+            notes.append("planned for the 1F1B schedule: interleaved stages are not planned")
+        return notes
 
 
 def whole_figures(parameter: Parameter) -> CellFigures:

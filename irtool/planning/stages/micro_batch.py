@@ -43,8 +43,8 @@ def default_micro_batches(dump: Dump, stages: int, splits: int = 1) -> int:
     """
     batch = batch_of(dump) // splits
     wanted = 4 * stages
-    found = [count for count in range(stages, wanted + 1) if batch % count == 0]
-    return found[-1] if batch and found else wanted
+    counts = [count for count in range(stages, wanted + 1) if batch % count == 0]
+    return counts[-1] if batch and counts else wanted
 
 
 def batch_of(dump: Dump) -> int:
@@ -85,17 +85,17 @@ def micro_batch(dump: Dump, count: int) -> Dump:
 
 def _inputs(network: Network) -> list[tuple[str, tuple[int, ...]]]:
     """Inputs of the network with their shapes."""
-    found: dict[str, tuple[int, ...]] = {}
+    inputs: dict[str, tuple[int, ...]] = {}
     for node in network.inputs:
         if primitive(node) == "_VirtualDataset" and node.output_type is not None:
-            for at, (_, shape) in enumerate(node.output_type.tensors):
-                found[str(at)] = shape
-            return list(found.items())
+            for position, (_, shape) in enumerate(node.output_type.tensors):
+                inputs[str(position)] = shape
+            return list(inputs.items())
     for item in network.dump.parameters:
         dimensions = item.type.dimensions if item.type is not None else None
         if not item.is_weight and dimensions is not None:
-            found[item.name] = dimensions
-    return list(found.items())
+            inputs[item.name] = dimensions
+    return list(inputs.items())
 
 
 # -- the dump --------------------------------------------------------------------------------------
@@ -122,18 +122,22 @@ class _Writer:
             return item
         if item.name not in forward:
             return replace(item, dump=None)
-        items = tuple(self._node(each) if isinstance(each, Node) else each for each in item.items)
+        items = tuple(
+            self._node(inner) if isinstance(inner, Node) else inner for inner in item.items
+        )
         prelude = tuple(
-            self._types(each, item) if isinstance(each, ParameterList) else each
-            for each in item.prelude
+            self._types(line, item) if isinstance(line, ParameterList) else line
+            for line in item.prelude
         )
         return replace(item, items=items, prelude=prelude, dump=None)
 
     def _types(self, listed: ParameterList, graph: Graph) -> ParameterList:
         parts = [self.follower.of(parameter) for parameter in graph.parameters]
         types = tuple(
-            self._abstract(type, parts[at]) if type is not None and at < len(parts) else type
-            for at, type in enumerate(listed.types)
+            self._abstract(type, parts[position])
+            if type is not None and position < len(parts)
+            else type
+            for position, type in enumerate(listed.types)
         )
         return replace(listed, types=types)
 
@@ -144,18 +148,20 @@ class _Writer:
         if primitive(node) in DATASET:
             # Its operands are the inputs themselves, one by one or in a tuple.
             parts = [
-                Part(0) if each is not None and each.dimensions else part
-                for each, part in zip(node.input_types, parts, strict=False)
+                Part(0) if operand is not None and operand.dimensions else part
+                for operand, part in zip(node.input_types, parts, strict=False)
             ]
         if node.signature is None or not (is_cut(own) or any(map(is_cut, parts))):
             return replace(node, graph=None)
         inputs = tuple(
-            self._abstract(type, parts[at]) if type is not None and at < len(parts) else type
-            for at, type in enumerate(node.signature.inputs)
+            self._abstract(type, parts[position])
+            if type is not None and position < len(parts)
+            else type
+            for position, type in enumerate(node.signature.inputs)
         )
         outputs = node.signature.outputs
         if outputs is not None:
-            outputs = tuple(self._abstract(each, own) if each else each for each in outputs)
+            outputs = tuple(self._abstract(output, own) if output else output for output in outputs)
         operands = tuple(
             self._constant(node, value, parts, own) if isinstance(value, SequenceLiteral) else value
             for value in node.operands
@@ -175,16 +181,16 @@ class _Writer:
             return replace(shape, dimensions=self._divided(shape.dimensions, parts))
         if isinstance(shape, SequenceShape) and isinstance(parts, tuple):
             items = [
-                self._shape(item, parts[at]) if at < len(parts) else item
-                for at, item in enumerate(shape.items)
+                self._shape(item, parts[position]) if position < len(parts) else item
+                for position, item in enumerate(shape.items)
             ]
             return replace(shape, items=tuple(items))
         return shape
 
     def _divided(self, dimensions: tuple[int, ...], part: Part) -> tuple[int, ...]:
-        at = part.dimension
-        short = dimensions[at] // self.follower.count
-        return (*dimensions[:at], short, *dimensions[at + 1 :])
+        axis = part.dimension
+        short = dimensions[axis] // self.follower.count
+        return (*dimensions[:axis], short, *dimensions[axis + 1 :])
 
     def _constant(
         self, node: Node, value: SequenceLiteral, parts: Sequence[Parts], own: Parts

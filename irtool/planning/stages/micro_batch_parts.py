@@ -59,20 +59,20 @@ class Follower:
         """The part of a value, found from what it is computed from."""
         todo: list[Source] = [source]
         while todo:
-            each = todo[-1]
-            if not isinstance(each, (Node, GraphParameter)) or id(each) in self.known:
+            current = todo[-1]
+            if not isinstance(current, (Node, GraphParameter)) or id(current) in self.known:
                 todo.pop()
                 continue
             waits = [
                 other
-                for other in self._before(each)
+                for other in self._before(current)
                 if isinstance(other, (Node, GraphParameter)) and id(other) not in self.known
             ]
             if waits and len(todo) < len(self.network.inputs) + 1000:
                 todo += waits
                 continue
             todo.pop()
-            self.known[id(each)] = self._found(each)
+            self.known[id(current)] = self._found(current)
         return self.known.get(id(source)) if isinstance(source, (Node, GraphParameter)) else None
 
     def operand(self, source: Source) -> Parts:
@@ -138,8 +138,8 @@ class Follower:
             return self._reshaped(node, parts[0])
         if not name or operator_of(name).is_("unsharded"):
             return None
-        found = self._by_rule(node, parts)
-        return found[0] if len(found) == 1 and not _has_tuple(node) else found
+        results = self._by_rule(node, parts)
+        return results[0] if len(results) == 1 and not _has_tuple(node) else results
 
     def _reshaped(self, node: Node, part: Parts) -> Parts:
         """The dimension of the result whose step in memory is that of the batch."""
@@ -148,13 +148,13 @@ class Follower:
         after = node.output_type.dimensions if node.output_type is not None else None
         if not isinstance(part, Part) or before is None or after is None:
             raise self._lost(node)
-        whole = prod(before[part.dimension :]) // part.outside
-        for at in range(len(after)):
-            outer, inner = prod(after[at:]), prod(after[at + 1 :])
-            if inner < whole <= outer:
-                if outer % whole or whole % (inner * self.count):
+        extent = prod(before[part.dimension :]) // part.outside
+        for dimension in range(len(after)):
+            outer, inner = prod(after[dimension:]), prod(after[dimension + 1 :])
+            if inner < extent <= outer:
+                if outer % extent or extent % (inner * self.count):
                     break
-                return Part(at, outer // whole)
+                return Part(dimension, outer // extent)
         raise self._lost(node)
 
     def _by_rule(self, node: Node, parts: Sequence[Parts]) -> tuple[Part | None, ...]:
@@ -173,32 +173,34 @@ class Follower:
         judgement = self._judgement(call, own)
         if judgement is None:
             raise self._lost(node)
-        found: list[Part | None] = []
+        results: list[Part | None] = []
         for layout in judgement.output_layouts:
-            cut = [at for at, splits in enumerate(layout.splits) if splits == self.count]
+            cut = [
+                dimension for dimension, splits in enumerate(layout.splits) if splits == self.count
+            ]
             if len(cut) > 1 or any(splits not in (1, self.count) for splits in layout.splits):
                 raise self._lost(node)
-            found.append(Part(cut[0], outside) if cut else None)
-        if outside > 1 and not self._keeps(call, own, found):
+            results.append(Part(cut[0], outside) if cut else None)
+        if outside > 1 and not self._keeps(call, own, results):
             raise self._lost(node)
         if key is not None:
-            self.judged[key] = tuple(found)
-        return tuple(found)
+            self.judged[key] = tuple(results)
+        return tuple(results)
 
     def _of_tensors(
         self, node: Node, call: NodeCall, parts: Sequence[Parts]
     ) -> tuple[Part | None, ...]:
         """Parts of the tensors of a call, tuples taken apart."""
-        found: list[Part | None] = [None] * len(call.call.tensors)
+        placed: list[Part | None] = [None] * len(call.call.tensors)
         for position, part in enumerate(parts):
             items = part if isinstance(part, tuple) else (part,)
-            for item, each in enumerate(items):
+            for item, inner in enumerate(items):
                 tensor = call.slots.tensor(position, item)
-                if tensor is not None and tensor < len(found):
-                    if isinstance(each, tuple):
+                if tensor is not None and tensor < len(placed):
+                    if isinstance(inner, tuple):
                         raise self._lost(node)
-                    found[tensor] = each
-        return tuple(found)
+                    placed[tensor] = inner
+        return tuple(placed)
 
     def _judgement(self, call: NodeCall, own: Sequence[Part | None]) -> Judgement | None:
         """A judgement under which the tensors are split where the batch stands."""
@@ -207,9 +209,9 @@ class Follower:
         for row, part in zip(rows, own, strict=True):
             if part is not None:
                 row[part.dimension] = self.count
-        found = judge(call.call, tuple(map(tuple, rows)), context)
-        if found.verdict == "legal" and _splits(found, rows, own):
-            return found
+        judgement = judge(call.call, tuple(map(tuple, rows)), context)
+        if judgement.verdict == "legal" and _splits(judgement, rows, own):
+            return judgement
         # The rule wants its strategy in another form.
         for item in candidates_of(call.call, context).items:
             if item.judgement.verdict == "legal" and _splits(item.judgement, rows, own):
@@ -217,7 +219,7 @@ class Follower:
         return None
 
     def _keeps(
-        self, call: NodeCall, own: Sequence[Part | None], found: Sequence[Part | None]
+        self, call: NodeCall, own: Sequence[Part | None], results: Sequence[Part | None]
     ) -> bool:
         """Whether results have the dimension of the operands as it is."""
         extents = {
@@ -227,7 +229,7 @@ class Follower:
         }
         return len({part.outside for part in own if part is not None}) == 1 and all(
             (result.shape or ())[part.dimension] in extents
-            for result, part in zip(call.call.results, found, strict=False)
+            for result, part in zip(call.call.results, results, strict=False)
             if part is not None
         )
 
@@ -239,9 +241,11 @@ class Follower:
         )
 
 
-def _splits(found: Judgement, rows: Sequence[Sequence[int]], own: Sequence[Part | None]) -> bool:
+def _splits(
+    judgement: Judgement, rows: Sequence[Sequence[int]], own: Sequence[Part | None]
+) -> bool:
     """Whether the batch, and nothing that a micro-batch has whole, is split."""
-    layouts = found.input_layouts
+    layouts = judgement.input_layouts
     return len(layouts) >= len(rows) and all(
         (part is None and all(splits == 1 for splits in layout.splits))
         or tuple(layout.splits) == tuple(row)

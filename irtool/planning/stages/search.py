@@ -19,12 +19,12 @@ from irtool.cluster.machine import Machine
 from irtool.ir.graph import Node
 from irtool.planning.limits.memory import Limited
 from irtool.planning.limits.memory import search as search_plain
-from irtool.planning.limits.ways import Ways
-from irtool.planning.plans.decisions import DecidedWays
-from irtool.planning.plans.plan import Plan, refuse_illegal, told
+from irtool.planning.limits.modes import Modes
+from irtool.planning.plans.decisions import DecidedModes
+from irtool.planning.plans.plan import Plan, plan_of_choices, refuse_illegal
 from irtool.planning.search.exact import Floats
 from irtool.planning.search.problem import Problem
-from irtool.planning.search.search import Found, Search
+from irtool.planning.search.search import Search, Solution
 from irtool.planning.search.tables import Model, kept_bytes, model_of
 from irtool.sharding.check import check
 from irtool.syntax.collector import CollectorPause
@@ -32,10 +32,10 @@ from irtool.syntax.collector import CollectorPause
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A candidate and a way for every operator; ``bound``: seconds that no others are below."""
+    """A candidate and a mode for every operator; ``bound``: seconds that no others are below."""
 
     choices: tuple[int, ...]
-    ways: tuple[int, ...]
+    modes: tuple[int, ...]
     bound: float
 
 
@@ -53,14 +53,16 @@ class StageSearch:
 
     problem: Problem
     model: Model
-    decided: DecidedWays
+    decided: DecidedModes
     optimizer: bool
     recompute: bool
     seconds: float = 0.0
     rounds: int = 0
     _kept: dict[object, Floats] = field(default_factory=dict[object, Floats])
     _held: dict[object, Floats] = field(default_factory=dict[object, Floats])
-    _frozen_ways: dict[tuple[int, int], Ways] = field(default_factory=dict[tuple[int, int], Ways])
+    _frozen_modes: dict[tuple[int, int], Modes] = field(
+        default_factory=dict[tuple[int, int], Modes]
+    )
 
     @classmethod
     def of(
@@ -81,7 +83,7 @@ class StageSearch:
         structure = replace(problem.structure, micro_batches=micro_batches)
         with CollectorPause.over(0):
             model = model_of(structure, machine, problem.current, {})
-            decided = DecidedWays(model, optimizer=optimizer, recompute=recompute)
+            decided = DecidedModes(model, optimizer=optimizer, recompute=recompute)
         spent = time.process_time() - started
         return cls(problem, model, decided, optimizer, recompute, spent)
 
@@ -98,10 +100,10 @@ class StageSearch:
             self.rounds += plain.rounds
             return Chosen(plain.choices, (0,) * len(plain.choices), plain.bound)
         search = Search(self.model)
-        found = Limited(search, self.decided.ways).cheapest(None)
+        choice = Limited(search, self.decided.modes).cheapest(None)
         self.seconds += time.process_time() - started
         self.rounds += search.rounds
-        return Chosen(found.choices, found.ways, found.bound)
+        return Chosen(choice.choices, choice.modes, choice.bound)
 
     def fitted(self, now: Chosen, inside: Set[Node], in_flight: int, limit: int) -> Chosen:
         """The best whose stage fits, all other stages as they are.
@@ -117,47 +119,51 @@ class StageSearch:
         """
         started = time.process_time()
         memory = tuple(
-            self._of_stage(at, in_flight) if node in inside else self._nothing(at)
-            for at, node in enumerate(self.model.nodes)
+            self._of_stage(variable, in_flight) if node in inside else self._nothing(variable)
+            for variable, node in enumerate(self.model.nodes)
         )
         model = replace(self.model, memory=memory)
-        decided = DecidedWays(
+        decided = DecidedModes(
             model,
             optimizer=self.optimizer,
             recompute=self.recompute,
             inside=inside,
             in_flight=in_flight,
         )
-        ways = [
-            each if node in inside else self._frozen(at, now.choices[at], each)
-            for at, (node, each) in enumerate(zip(model.nodes, decided.ways, strict=True))
+        modes = [
+            free if node in inside else self._frozen(variable, now.choices[variable], free)
+            for variable, (node, free) in enumerate(zip(model.nodes, decided.modes, strict=True))
         ]
         search = Search(model)
         try:
-            limited = Limited(search, ways, decided if self.recompute else None)
-            found = limited.cheapest(limit)
+            limited = Limited(search, modes, decided if self.recompute else None)
+            choice = limited.cheapest(limit)
         finally:
             self.seconds += time.process_time() - started
             self.rounds += search.rounds
         own = [node in inside for node in model.nodes]
 
         def merged(new: tuple[int, ...], old: tuple[int, ...]) -> tuple[int, ...]:
-            return tuple(a if each else b for each, a, b in zip(own, new, old, strict=True))
+            return tuple(
+                a if is_inside else b for is_inside, a, b in zip(own, new, old, strict=True)
+            )
 
-        return Chosen(merged(found.choices, now.choices), merged(found.ways, now.ways), now.bound)
+        return Chosen(
+            merged(choice.choices, now.choices), merged(choice.modes, now.modes), now.bound
+        )
 
-    def told(self, chosen: Chosen) -> Plan:
+    def plan_of(self, chosen: Chosen) -> Plan:
         """The plan of one micro-batch, with what was decided.
 
         Raises:
             CannotPlan: ``check`` refuses it.
         """
-        found = Found(chosen.choices, chosen.bound, self.rounds)
-        made = told(self.model, found, self.problem.current, None, self.seconds)
+        solution = Solution(chosen.choices, chosen.bound, self.rounds)
+        made = plan_of_choices(self.model, solution, self.problem.current, None, self.seconds)
         if not self.optimizer and not self.recompute:
             return made
-        unpriced = Limited(Search(self.model), self.decided.ways).choice(
-            chosen.choices, chosen.ways
+        unpriced = Limited(Search(self.model), self.decided.modes).choice(
+            chosen.choices, chosen.modes
         )
         twins = dict(zip(self.model.structure.dump.nodes(), made.dump.nodes(), strict=True))
         decisions = self.decided.decided(unpriced)
@@ -169,48 +175,50 @@ class StageSearch:
 
     def sharded(self, chosen: Chosen) -> dict[str, tuple[int, int, int]]:
         """Bytes of weights, gradients and states of weights that are cut by decision."""
-        found: dict[str, tuple[int, int, int]] = {}
-        for at, (choice, way) in enumerate(zip(chosen.choices, chosen.ways, strict=True)):
-            for parameter in self.decided.owned(at) if self.decided.is_sharded(way) else ():
-                _, cut = self.decided.costs(parameter, at, choice)
-                found[parameter.name] = cut.weights, cut.gradients, cut.states
-        return found
+        sizes: dict[str, tuple[int, int, int]] = {}
+        for variable, (choice, mode) in enumerate(zip(chosen.choices, chosen.modes, strict=True)):
+            for parameter in self.decided.owned(variable) if self.decided.is_sharded(mode) else ():
+                _, cut = self.decided.costs(parameter, variable, choice)
+                sizes[parameter.name] = cut.weights, cut.gradients, cut.states
+        return sizes
 
     # -- bytes ---------------------------------------------------------------------------------
 
-    def _of_stage(self, at: int, in_flight: int) -> Floats:
+    def _of_stage(self, variable: int, in_flight: int) -> Floats:
         """Bytes of an operator whose results are held for several micro-batches."""
-        memory = self.model.memory[at]
-        if in_flight == 1 or self.model.nodes[at] not in self.model.structure.with_gradient:
+        memory = self.model.memory[variable]
+        if in_flight == 1 or self.model.nodes[variable] not in self.model.structure.with_gradient:
             return memory
-        key = (id(memory), id(self.model.candidates[at]), in_flight)
+        key = (id(memory), id(self.model.candidates[variable]), in_flight)
         if key not in self._held:
-            self._held[key] = memory + (in_flight - 1) * self._results(at)
+            self._held[key] = memory + (in_flight - 1) * self._results(variable)
         return self._held[key]
 
-    def _results(self, at: int) -> Floats:
-        candidates = self.model.candidates[at]
-        structure, node = self.model.structure, self.model.nodes[at]
+    def _results(self, variable: int) -> Floats:
+        candidates = self.model.candidates[variable]
+        structure, node = self.model.structure, self.model.nodes[variable]
         key = id(candidates), structure.kept.get(node, ())
         if key not in self._kept:
             sketches = [
-                sketch for each in candidates.families for sketch in each.form.sketches(each.values)
+                sketch
+                for family in candidates.families
+                for sketch in family.form.sketches(family.values)
             ]
             sketches += [item.judgement for item in candidates.items[len(sketches) :]]
-            sizes = [kept_bytes(structure, node, each) for each in sketches]
+            sizes = [kept_bytes(structure, node, sketch) for sketch in sketches]
             self._kept[key] = np.array(sizes)
         return self._kept[key]
 
-    def _nothing(self, at: int) -> Floats:
-        count = len(self.model.candidates[at])
+    def _nothing(self, variable: int) -> Floats:
+        count = len(self.model.candidates[variable])
         key = ("nothing", count)
         if key not in self._held:
             self._held[key] = np.zeros(count)
         return self._held[key]
 
-    def _frozen(self, at: int, choice: int, own: Ways) -> Ways:
-        """The ways of an operator that stays as it is."""
-        unary = self.model.unary[at]
+    def _frozen(self, variable: int, choice: int, own: Modes) -> Modes:
+        """The modes of an operator that stays as it is."""
+        unary = self.model.unary[variable]
         key = ("frozen", id(unary), choice)
         if key not in self._held:
             only = np.full(len(unary), inf)
@@ -218,6 +226,6 @@ class StageSearch:
             self._held[key] = only
         arrays = (self._held[key], own.held[0])
         known = (id(arrays[0]), id(arrays[1]))
-        if known not in self._frozen_ways:
-            self._frozen_ways[known] = Ways((arrays[0],), (arrays[1],))
-        return self._frozen_ways[known]
+        if known not in self._frozen_modes:
+            self._frozen_modes[known] = Modes((arrays[0],), (arrays[1],))
+        return self._frozen_modes[known]

@@ -79,8 +79,8 @@ def staged_plan(
     _check_micro_batches(dump, target, stages, micro)
     if decide_optimizer:
         target = replace(target, parallel_optimizer=False)
-    whole = plain_dump(dump)
-    problem = problem_of(micro_batch(whole, micro), context, target, counts_all=True)
+    plain = plain_dump(dump)
+    problem = problem_of(micro_batch(plain, micro), context, target, counts_all=True)
     search = StageSearch.of(
         problem, machine, micro, optimizer=decide_optimizer, recompute=decide_recompute
     )

@@ -317,7 +317,7 @@ def plan_answer(view: PlanView, context: RunContext) -> PlanAnswer:
 
 def _roles(found: Scaled) -> list[ScaledRole]:
     return [
-        ScaledRole(role=name, before=before, after=after, given=found.roles.found[name].given)
+        ScaledRole(role=name, before=before, after=after, given=found.roles.known[name].given)
         for name, (before, after) in found.sizes.items()
     ]
 
@@ -459,7 +459,7 @@ def _border(border: Border) -> RegionBorder:
 
 def _share(share: Share) -> BorderShare:
     return BorderShare(
-        inside=share.inside, border=share.border, edges=share.edges, whole=share.whole
+        inside=share.inside, border=share.border, edges=share.edges, whole=share.total
     )
 
 
@@ -467,7 +467,7 @@ def _decisions(decisions: Decisions) -> PlanDecisions:
     recomputed = decisions.recomputed
     return PlanDecisions(
         sharded=None if decisions.sharded is None else list(decisions.sharded),
-        whole=list(decisions.whole),
+        whole=list(decisions.unsharded),
         recomputed=None if recomputed is None else [node.id for node in recomputed],
         recompute_seconds=decisions.seconds,
         saved_bytes=decisions.saved,

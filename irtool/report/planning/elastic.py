@@ -107,8 +107,8 @@ def decision_facts(found: Decisions) -> list[tuple[str, str]]:
     facts: list[tuple[str, str]] = []
     if found.sharded is not None:
         text = f"{plural(len(found.sharded), 'weight')} cut over replicas"
-        if found.sharded and found.whole:
-            text += f", parallel_optimizer=False on {len(found.whole):,} others"
+        if found.sharded and found.unsharded:
+            text += f", parallel_optimizer=False on {len(found.unsharded):,} others"
         facts.append(("optimizer", text))
     if found.recomputed is not None:
         text = f"{plural(len(found.recomputed), 'operator')} run again"
@@ -158,7 +158,7 @@ def border_table(border: Border) -> Table:
     rows: list[list[Cell]] = [
         ["inside", frozen.inside, free.inside],
         ["edges across its border", _edges(frozen), _edges(free)],
-        ["whole step", frozen.whole, free.whole],
+        ["whole step", frozen.total, free.total],
     ]
     return Table("What the frozen border costs", columns, rows)
 

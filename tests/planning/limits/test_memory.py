@@ -18,7 +18,7 @@ from irtool.ir.dump import Dump
 from irtool.planning.limits.bucket_tree import TooWide, Tree, loose_tree_of, tree_of
 from irtool.planning.limits.labels import SLACK, Labelling
 from irtool.planning.limits.memory import Limited
-from irtool.planning.limits.ways import plain_ways
+from irtool.planning.limits.modes import plain_modes
 from irtool.planning.plans.plan import plan
 from irtool.planning.search.exact import Floats, Table, value_of
 from irtool.planning.search.paid_once import seconds_of_links
@@ -37,14 +37,14 @@ Problem = tuple[list[int], list[list[Floats]], list[list[Floats]], list[Table]]
 
 @st.composite
 def problems(draw: st.DrawFn) -> Problem:
-    """Sizes, by variable and way seconds and bytes, and tables over two or three variables."""
+    """Sizes, by variable and mode seconds and bytes, and tables over two or three variables."""
     sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=5))
     rng = np.random.default_rng(draw(st.integers(0, 2**31)))
-    ways = [draw(st.integers(1, 2)) for _ in sizes]
+    modes = [draw(st.integers(1, 2)) for _ in sizes]
     seconds = [[rng.integers(1, 50, size).astype(float) for _ in range(n)]
-               for size, n in zip(sizes, ways, strict=True)]  # fmt: skip
+               for size, n in zip(sizes, modes, strict=True)]  # fmt: skip
     held = [[rng.integers(0, 50, size).astype(float) for _ in range(n)]
-            for size, n in zip(sizes, ways, strict=True)]  # fmt: skip
+            for size, n in zip(sizes, modes, strict=True)]  # fmt: skip
     tables: list[Table] = []
     for count in (2, 3):
         for start in range(len(sizes) - count + 1):
@@ -108,17 +108,17 @@ def test_labels_find_the_cheapest_that_fits(problem: Problem, room: int, price: 
     sizes, seconds, held, tables = problem
     best = inf
     for choices in product(*(range(size) for size in sizes)):
-        for ways in product(*(range(len(rows)) for rows in seconds)):
-            picked = list(zip(choices, ways, strict=True))
-            if sum(held[v][way][choice] for v, (choice, way) in enumerate(picked)) > room:
+        for modes in product(*(range(len(rows)) for rows in seconds)):
+            picked = list(zip(choices, modes, strict=True))
+            if sum(held[v][mode][choice] for v, (choice, mode) in enumerate(picked)) > room:
                 continue
-            own = [seconds[v][way] for v, (_, way) in enumerate(picked)]
+            own = [seconds[v][mode] for v, (_, mode) in enumerate(picked)]
             best = min(best, value_of(choices, own, tables))
     found = Labelling(tree_at(problem, price), seconds, held, price, room, 400.0).run()
     if best == inf:
         assert not found.choices
         return
-    own = [seconds[v][way] for v, way in enumerate(found.ways)]
+    own = [seconds[v][mode] for v, mode in enumerate(found.modes)]
     assert value_of(found.choices, own, tables) <= best + SLACK * 400
     assert best - SLACK * 400 - 1e-9 <= found.bound <= best + 1e-9
 
@@ -184,7 +184,7 @@ def test_a_bound_is_not_above_any_choice_that_fits() -> None:
     assert len(sizes) > 5
     for limit in [*sizes, *(size + 1000 for size in sizes)]:
         best = min(seconds for held, seconds in everything if held <= limit)
-        found = Limited(Search(model), plain_ways(model)).cheapest(int(limit))
+        found = Limited(Search(model), plain_modes(model)).cheapest(int(limit))
         assert found.held <= limit
         assert found.bound <= best * (1 + 1e-9)
         assert best <= found.seconds * (1 + 1e-9)
@@ -247,7 +247,7 @@ def test_parts_of_the_choices_keep_bound_and_limit(monkeypatch: pytest.MonkeyPat
     sizes = sorted({held for held, _ in everything})
     for limit in [*sizes, *(size + 1000 for size in sizes)]:
         best = min(seconds for held, seconds in everything if held <= limit)
-        found = Limited(Search(model), plain_ways(model)).cheapest(int(limit))
+        found = Limited(Search(model), plain_modes(model)).cheapest(int(limit))
         assert found.held <= limit
         assert found.bound <= best * (1 + 1e-9)
         assert best * (1 - 1e-9) <= found.seconds <= best * 1.05

@@ -12,7 +12,7 @@ import pytest
 import irtool
 from irtool.cluster.machine import default_machine
 from irtool.planning.limits.memory import Limited, TooLittleMemory
-from irtool.planning.limits.ways import Ways
+from irtool.planning.limits.modes import Modes
 from irtool.planning.search.exact import Floats
 from irtool.planning.search.paid_once import seconds_of_links
 from irtool.planning.search.problem import planned_context, problem_of
@@ -59,40 +59,40 @@ def chain() -> Model:
 
 @dataclass(frozen=True)
 class Recomputed:
-    """What each operator makes anew where it is recomputed (way 1), a layer for each."""
+    """What each operator makes anew where it is recomputed (mode 1), a layer for each."""
 
     anew: Sequence[Floats]
 
-    def made(self, at: int, choice: int, way: int) -> float:
-        return float(self.anew[at][choice]) if way else 0.0
+    def made(self, variable: int, choice: int, mode: int) -> float:
+        return float(self.anew[variable][choice]) if mode else 0.0
 
-    def layer(self, at: int) -> str:
-        return f"layer{at}"
+    def layer(self, variable: int) -> str:
+        return f"layer{variable}"
 
-    def share(self, at: int) -> float:
+    def share(self, variable: int) -> float:
         return 1 / len(self.anew)
 
-    def above(self, choices: Sequence[int], ways: Sequence[int]) -> float:
-        made = [self.made(at, *each) for at, each in enumerate(zip(choices, ways, strict=True))]
+    def above(self, choices: Sequence[int], modes: Sequence[int]) -> float:
+        made = [self.made(at, *each) for at, each in enumerate(zip(choices, modes, strict=True))]
         return max(made) - sum(made) / len(made)
 
 
-def kept_or_made_anew(model: Model, seed: int, least: int) -> tuple[list[Ways], Recomputed]:
+def kept_or_made_anew(model: Model, seed: int, least: int) -> tuple[list[Modes], Recomputed]:
     """Each result is kept, or made anew in so much more time; the larger ``least``, the more alike.
 
     Nothing else is so hard as layers of which one makes forty times as much anew as another.
     """
     rng = np.random.default_rng(seed)
     anew = [rng.integers(least, 40, len(each)) * 100_000.0 for each in model.unary]
-    ways: list[Ways] = []
+    modes: list[Modes] = []
     for seconds, held, made in zip(model.unary, model.memory, anew, strict=True):
         more = seconds * float(rng.uniform(0.05, 0.6))
-        ways.append(Ways((seconds, seconds + more), (held + made, held + made / len(anew))))
-    return ways, Recomputed(anew)
+        modes.append(Modes((seconds, seconds + more), (held + made, held + made / len(anew))))
+    return modes, Recomputed(anew)
 
 
 def everything(
-    model: Model, ways: Sequence[Ways], overhead: Recomputed
+    model: Model, modes: Sequence[Modes], overhead: Recomputed
 ) -> Iterator[tuple[float, float]]:
     """Bytes and seconds of every choice."""
     search = Search(model)
@@ -102,11 +102,11 @@ def everything(
             continue
         search.refine(choices)
         between = model.constant + seconds_of_links(model, choices)
-        for picked in product((0, 1), repeat=len(ways)):
-            own = list(zip(ways, choices, picked, strict=True))
-            held = sum(float(each.held[way][at]) for each, at, way in own)
+        for picked in product((0, 1), repeat=len(modes)):
+            own = list(zip(modes, choices, picked, strict=True))
+            held = sum(float(each.held[mode][at]) for each, at, mode in own)
             held += model.constant_memory + overhead.above(choices, picked)
-            yield held, between + sum(float(each.seconds[way][at]) for each, at, way in own)
+            yield held, between + sum(float(each.seconds[mode][at]) for each, at, mode in own)
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,13 @@ def test_the_largest_layer_counts_once_and_the_bound_is_one(
 ) -> None:
     """At some limits, elevenths of the way from all that is needed to all that helps."""
     model = chain()
-    ways, overhead = kept_or_made_anew(model, seed, least)
-    known = sorted(everything(model, ways, overhead))
+    modes, overhead = kept_or_made_anew(model, seed, least)
+    known = sorted(everything(model, modes, overhead))
     fewest, most = known[0][0], known[-1][0]
     for part in sorted((*close, *far)):
         limit = int(fewest + part / 11 * (most - fewest)) + 1
         best = min(seconds for held, seconds in known if held <= limit)
-        found = Limited(Search(model), ways, overhead)
+        found = Limited(Search(model), modes, overhead)
         choice = found.cheapest(limit)
         assert found.all_bytes(choice) <= limit
         assert choice.bound <= best * (1 + 1e-9)
@@ -135,9 +135,9 @@ def test_the_largest_layer_counts_once_and_the_bound_is_one(
 
 def test_less_than_the_least_does_not_fit() -> None:
     model = chain()
-    ways, overhead = kept_or_made_anew(model, 0, 30)
-    fewest = min(held for held, _ in everything(model, ways, overhead))
+    modes, overhead = kept_or_made_anew(model, 0, 30)
+    fewest = min(held for held, _ in everything(model, modes, overhead))
     with pytest.raises(TooLittleMemory) as caught:
-        Limited(Search(model), ways, overhead).cheapest(int(fewest) - 1)
-    assert caught.value.found == fewest
+        Limited(Search(model), modes, overhead).cheapest(int(fewest) - 1)
+    assert caught.value.fewest == fewest
     assert caught.value.least <= fewest

@@ -70,5 +70,5 @@ def test_a_frozen_rest_is_no_cheaper_than_a_plan_of_all(old: Dump) -> None:
     region = frozenset(node for node in old.nodes() if node.op == "MatMul")
     found = plan(old, CONTEXT, MACHINE, region=region)
     assert found.border is not None
-    assert found.border.frozen.whole >= found.border.free.whole
+    assert found.border.frozen.total >= found.border.free.total
     assert found.border.operators == len(region)

@@ -23,7 +23,7 @@ from irtool.planning.plans.ties import (
     no_dearer,
     with_slower_links,
 )
-from irtool.planning.search.search import Found
+from irtool.planning.search.search import Solution
 from irtool.sharding.network.context import ParallelContext
 
 MACHINE = built_in("ascend_910b")
@@ -65,7 +65,7 @@ def test_what_communicates_no_dearer_is_found_with_a_bound(
     others: list[tuple[int, int]], first: tuple[int, int]
 ) -> None:
     priced = [
-        Priced(Found((at,), 0.0, 1), step(*map(float, each)))
+        Priced(Solution((at,), 0.0, 1), step(*map(float, each)))
         for at, each in enumerate([first, *others])
     ]
     own = priced[0]
@@ -75,7 +75,7 @@ def test_what_communicates_no_dearer_is_found_with_a_bound(
             return each.cost.seconds + price * each.communication
 
         best = min(priced, key=value)
-        return replace(best, found=replace(best.found, bound=value(best)))
+        return replace(best, solution=replace(best.solution, bound=value(best)))
 
     fastest = at_price(0.0)
     if fastest.communication <= own.communication:

@@ -13,8 +13,8 @@ from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import structure_of
+from irtool.planning.limits.modes import choice_of, plain_modes
 from irtool.planning.limits.proof import proved
-from irtool.planning.limits.ways import choice_of, plain_ways
 from irtool.planning.plans.annotate import with_strategies
 from irtool.planning.plans.cost_report import step_cost
 from irtool.planning.plans.plan import plan
@@ -128,10 +128,10 @@ def test_the_optimum_is_proved_from_any_choice_and_without_a_bound(users: list[s
     rows = pinned(problem)
     fixed = {node: (rows[node.id], None) for node in problem.structure.calls if node.id in rows}
     search = Search(model_of(problem.structure, MACHINE, {}, fixed))
-    ways = plain_ways(search.model)
+    modes = plain_modes(search.model)
     poor = [len(each) - 1 for each in search.model.candidates]
-    first = choice_of(search.model, ways, poor, [0] * len(poor))
-    found = proved(search, ways, first, 0.0)
+    first = choice_of(search.model, modes, poor, [0] * len(poor))
+    found = proved(search, modes, first, 0.0)
     assert found.seconds < first.seconds
     assert found.seconds == pytest.approx(cheapest_of_all(problem), rel=1e-9)
     assert found.bound == pytest.approx(found.seconds, rel=1e-9)

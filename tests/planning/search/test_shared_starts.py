@@ -11,11 +11,11 @@ import pytest
 
 import irtool
 from irtool.cluster.machine import built_in
-from irtool.planning.plans.plan import told
+from irtool.planning.plans.plan import plan_of_choices
 from irtool.planning.search.exact import value_of
 from irtool.planning.search.paid_once import seconds_of_links
 from irtool.planning.search.problem import planned_context, problem_of
-from irtool.planning.search.search import Found, Search
+from irtool.planning.search.search import Search, Solution
 from irtool.planning.search.shared_starts import Case, model_of_case, seconds_above, unpaid
 from irtool.planning.search.tables import Model, model_of
 from irtool.sharding.network.context import ParallelContext
@@ -58,7 +58,7 @@ def test_tables_and_shared_starts_add_up_to_the_price_of_the_plan(model: Model) 
         if choices is None:
             continue
         tried += 1
-        plan = told(model, Found(choices, 0.0, 0), {}, None, 0.0)
+        plan = plan_of_choices(model, Solution(choices, 0.0, 0), {}, None, 0.0)
         whole = _told(model, choices) + seconds_above(model, choices)
         assert plan.after.seconds == pytest.approx(whole, rel=1e-9)
     assert tried > 5
