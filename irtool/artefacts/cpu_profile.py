@@ -79,7 +79,7 @@ def node_totals(path: str, damage: Damage) -> Iterator[NodeTotal]:
     """
     needed = ("op_type", "full_op_name", "op_occurrences", "op_total_time(ms)")
     for row in rows(path, needed, damage):
-        runs, total = row.whole("op_occurrences"), row.number("op_total_time(ms)")
+        runs, total = row.integer("op_occurrences"), row.number("op_total_time(ms)")
         if runs is None or total is None:
             damage.add(row.line, "no runs or no time", text=row.text("full_op_name"))
             continue
@@ -103,7 +103,7 @@ def kind_totals(path: str, damage: Damage) -> Iterator[KindTotal]:
         ArtefactError: it is no such table.
     """
     for row in rows(path, ("op_type", "type_occurrences", "total_compute_time"), damage):
-        count, total = row.whole("type_occurrences"), row.number("total_compute_time")
+        count, total = row.integer("type_occurrences"), row.number("total_compute_time")
         if count is None or total is None:
             damage.add(row.line, "no count or no time", text=row.text("op_type"))
             continue
@@ -165,7 +165,7 @@ def memory_samples(path: str, damage: Damage) -> Iterator[MemorySample]:
     """
     names = ("Timestamp(ns)", "Total Allocated(Byte)", "Total Reserved(Byte)", "Total Active(Byte)")
     for row in rows(path, names, damage):
-        values = [row.whole(name) for name in names]
+        values = [row.integer(name) for name in names]
         time, allocated, reserved, active = values
         if time is None or allocated is None or reserved is None or active is None:
             damage.add(row.line, "not four whole numbers", text=row.text(names[0]))

@@ -87,7 +87,7 @@ def kernel_rows(path: str, damage: Damage) -> Iterator[KernelRow]:
             shapes(row.text("Input Shapes")),
             _types(row.text("Input Data Types")),
             shapes(row.text("Output Shapes")),
-            row.whole("Stream ID"),
+            row.integer("Stream ID"),
         )
 
 
@@ -138,7 +138,7 @@ def kind_statistics(path: str, damage: Damage) -> Iterator[KindStatistic]:
         ArtefactError: it is no such table.
     """
     for row in rows(path, ("OP Type", "Count", "Total Time(us)"), damage):
-        count, total = row.whole("Count"), row.number("Total Time(us)")
+        count, total = row.integer("Count"), row.number("Total Time(us)")
         if count is None or total is None:
             damage.add(row.line, "no count or no time", text=row.text("OP Type"))
             continue

@@ -46,7 +46,7 @@ def legacy_kernels(path: str, damage: Damage) -> Iterator[LegacyKernel]:
         if time is None or time < 0 or not name:
             damage.add(row.line, "an operator without its time", text=name)
             continue
-        yield LegacyKernel(row.line, name, time * 1e3, row.whole("execution_frequency") or 1)
+        yield LegacyKernel(row.line, name, time * 1e3, row.integer("execution_frequency") or 1)
 
 
 def legacy_profile(path: str, damage: Damage) -> Profile:
@@ -70,7 +70,7 @@ def legacy_kinds(path: str, damage: Damage) -> Iterator[KindStatistic]:
         ArtefactError: it is no such table.
     """
     for row in rows(path, ("op_type", "total_time", "execution_frequency"), damage):
-        count, total = row.whole("execution_frequency"), row.number("total_time")
+        count, total = row.integer("execution_frequency"), row.number("total_time")
         if count is None or total is None:
             damage.add(row.line, "no count or no time", text=row.text("op_type"))
             continue
@@ -97,7 +97,7 @@ def legacy_tasks(path: str, damage: Damage) -> Iterator[LegacyTask]:
         ArtefactError: it is no such table.
     """
     for row in rows(path, ("task_id", "stream_id", ("full_kernel_name", "op_name")), damage):
-        task, stream = row.whole("task_id"), row.whole("stream_id")
+        task, stream = row.integer("task_id"), row.integer("stream_id")
         if task is None or stream is None:
             damage.add(row.line, "no task or no stream", text=row.text("full_kernel_name"))
             continue

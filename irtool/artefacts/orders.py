@@ -40,11 +40,11 @@ def launch_rows(path: str, damage: Damage) -> Iterator[OrderRow]:
         ArtefactError: it is no such table.
     """
     for row in rows(path, ("index", "node_name", "stream_id"), damage, escaped=True):
-        index, node = row.whole("index"), row.text("node_name")
+        index, node = row.integer("index"), row.text("node_name")
         if index is None or not node:
             damage.add(row.line, "no index or no name", text=node)
             continue
-        yield OrderRow(row.line, index, node, row.whole("stream_id"), row.text("group"))
+        yield OrderRow(row.line, index, node, row.integer("stream_id"), row.text("group"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +95,19 @@ def collective_rows(path: str, damage: Damage) -> Iterator[CollectiveRow]:
             continue
         yield CollectiveRow(
             row.line,
-            row.whole("index"),
+            row.integer("index"),
             row.text("group"),
             ranks,
             op,
-            row.whole("src_rank"),
-            row.whole("dest_rank"),
-            row.whole("root_rank"),
+            row.integer("src_rank"),
+            row.integer("dest_rank"),
+            row.integer("root_rank"),
             _shape(row, "input_shape"),
             row.text("input_type"),
             _shape(row, "output_shape"),
             row.text("output_type"),
-            row.whole("input_size"),
-            row.whole("output_size"),
+            row.integer("input_size"),
+            row.integer("output_size"),
         )
 
 

@@ -43,7 +43,7 @@ class Row:
             return None
         return value if math.isfinite(value) else None
 
-    def whole(self, *names: str) -> int | None:
+    def integer(self, *names: str) -> int | None:
         """The same as a whole number."""
         text = self.text(*names)
         digits = text.removeprefix("-")

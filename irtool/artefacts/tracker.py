@@ -41,7 +41,7 @@ def tasks(path: str, damage: Damage) -> Iterator[Task]:
         ArtefactError: it is no such table.
     """
     for row in rows(path, ("time_stamp", "task_name", "node_name", "graph_name"), damage):
-        stamp = row.whole("time_stamp")
+        stamp = row.integer("time_stamp")
         if stamp is None:
             damage.add(row.line, "no time stamp", text=row.text("task_name"))
             continue
@@ -102,8 +102,8 @@ def memory_blocks(path: str, damage: Damage) -> Iterator[MemoryBlock]:
         ArtefactError: it is no such table.
     """
     for row in rows(path, ("start_time_stamp", "end_time_stamp", "size", "type"), damage):
-        start, end = row.whole("start_time_stamp"), row.whole("end_time_stamp")
-        size = row.whole("size")
+        start, end = row.integer("start_time_stamp"), row.integer("end_time_stamp")
+        size = row.integer("size")
         if start is None or size is None or not 0 <= size < _NEVER or not _INSIDE <= start < _NEVER:
             damage.add(row.line, "no start or no size", text=row.text("node_name"))
             continue
@@ -114,7 +114,7 @@ def memory_blocks(path: str, damage: Damage) -> Iterator[MemoryBlock]:
             start,
             end,
             size,
-            row.whole("actual_peak_memory"),
+            row.integer("actual_peak_memory"),
             row.text("type"),
             row.text("task_name"),
             row.text("node_name"),

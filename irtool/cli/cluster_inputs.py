@@ -250,7 +250,7 @@ def _early_pass(file: InputFile, dump: Dump) -> str:
     return "a pass before validate" if any(node.op in VIRTUAL for node in dump.nodes()) else ""
 
 
-def whole(read: Read) -> Read:
+def refuse_partial(read: Read) -> Read:
     """The same; every answer that needs all communications asks this first.
 
     Raises:

@@ -235,19 +235,19 @@ def _tell_graph(asked: CostQuestion, format: Format, output_file: str | None) ->
         from irtool.report.trace import kernel_trace_pieces
 
         output = Output(output_file)
-        for piece in kernel_trace_pieces(view.found, step):
+        for piece in kernel_trace_pieces(view.modelled, step):
             output.write(piece)
         output.close()
         return fails(asked.fail_on, those=(problem.severity for problem in dump.problems))
     known = RunContext(None)
     answered = Answered(
         view,
-        lambda: graph_cost_answer(view.found, step, known),
+        lambda: graph_cost_answer(view.modelled, step, known),
         lambda is_page: graph_cost_report(view, is_page),
         known,
         status=fails(
             asked.fail_on,
-            "info" if view.found.unknown and not asked.allow_unknown else None,
+            "info" if view.modelled.unknown and not asked.allow_unknown else None,
             those=(problem.severity for problem in dump.problems),
         ),
     )

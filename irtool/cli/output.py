@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import BinaryIO, cast
 
-from irtool.cli.writing import NewFile, Sink, is_standard_output, standard_output, told
+from irtool.cli.writing import NewFile, Sink, is_standard_output, output_errors, standard_output
 from irtool.report.model import Document, Report
 from irtool.report.plain import colours_wanted, is_terminal, plain_lines
 from irtool.report.text import escape_lines
@@ -59,7 +59,7 @@ class Output:
         if self.terminal or self.coloured:
             from irtool.report.terminal import write_rich
 
-            with told("standard output"):
+            with output_errors("standard output"):
                 write_rich(document.blocks, sys.stdout)
         else:
             self.write("".join(f"{line}\n" for line in plain_lines(document.blocks)))

@@ -14,7 +14,7 @@ from irtool.cli.lint_settings import known_rules
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
 from irtool.cli.report import Failure, note
-from irtool.cli.writing import CODE, cannot_write, told, write_file
+from irtool.cli.writing import CODE, cannot_write, output_errors, write_file
 from irtool.ir.finding import RuleText
 from irtool.linting.registry import FAMILIES, own_rules
 from irtool.linting.settings import SettingsError, expanded
@@ -121,7 +121,7 @@ def _write(folder: str) -> int:
     for name, text in pages.items():
         write_file(os.path.join(folder, name), text)
     for name in ours - set(pages):
-        with told(os.path.join(folder, name)):
+        with output_errors(os.path.join(folder, name)):
             os.unlink(os.path.join(folder, name))
     note(f"{len(pages)} pages written to {folder}")
     return 0

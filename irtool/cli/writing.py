@@ -80,7 +80,7 @@ class Sink(io.RawIOBase):
             Failure: they can't be written.
             PipeClosed: the reader of a pipe went away.
         """
-        with told(self._place):
+        with output_errors(self._place):
             self._stream.write(data)
         self._written += len(data)
         return len(data)
@@ -88,12 +88,12 @@ class Sink(io.RawIOBase):
     def flush(self) -> None:
         # Nobody flushes what is closed but Python itself, when it takes the sink away.
         if not (self.closed or self._stream.closed):
-            with told(self._place):
+            with output_errors(self._place):
                 self._stream.flush()
 
 
 @contextmanager
-def told(place: str) -> Generator[None]:
+def output_errors(place: str) -> Generator[None]:
     """Turn what the system says of an output into what a person is told."""
     try:
         yield
@@ -175,7 +175,7 @@ class NewFile:
             PipeClosed: the reader of a pipe went away.
         """
         try:
-            with told(self._path):
+            with output_errors(self._path):
                 self._stream.close()
                 if self._beside:
                     self._refuse_input()

@@ -32,7 +32,7 @@ class CalibrationView:
     """A calibration, and the files that it was made of.
 
     Attributes:
-        found: what links take.
+        calibration: what links take.
         files: that were given.
         machine: all that was fitted, and the rest as it was.
         operators: what these take; None where no profile was given.
@@ -40,7 +40,7 @@ class CalibrationView:
         left: what was not used, with the reason.
     """
 
-    found: Calibration
+    calibration: Calibration
     files: tuple[str, ...]
     machine: Machine
     operators: OperatorCalibration | None = None
@@ -129,12 +129,12 @@ class CalibrateAnswer(
 
 def calibrate_answer(view: CalibrationView) -> CalibrateAnswer:
     """The answer for scripts."""
-    found = view.found
+    calibration = view.calibration
     return CalibrateAnswer(
         files=list(view.files),
         machine=view.machine.name,
-        levels=[_links(fit) for fit in found.fits],
-        groups=[_group(fit) for fit in found.groups],
+        levels=[_links(fit) for fit in calibration.fits],
+        groups=[_group(fit) for fit in calibration.groups],
         operators=[_kind(fit) for fit in view.operators.kinds] if view.operators else [],
         operator_error=None if view.operators is None else view.operators.error,
         overlap=view.overlap,
@@ -197,17 +197,17 @@ def _links(fit: LevelFit) -> CalibratedLinks:
 
 def calibrate_report(view: CalibrationView) -> Report:
     """Links and operators as measured, and how far what was fitted is off."""
-    found = view.found
+    calibration = view.calibration
     facts = [("machine", view.machine.name), ("files", ", ".join(view.files[:4]))]
     if view.overlap is not None:
         facts.append(("overlap", f"{share_text(view.overlap)} of communication was hidden"))
     elements: list[Element] = [Facts(facts)]
-    if found.fits:
-        elements.append(_links_table(found))
-    if found.groups:
-        elements.append(_groups_table(found))
-    if any(fit.rows for fit in found.groups):
-        elements.append(_sizes_table(found))
+    if calibration.fits:
+        elements.append(_links_table(calibration))
+    if calibration.groups:
+        elements.append(_groups_table(calibration))
+    if any(fit.rows for fit in calibration.groups):
+        elements.append(_sizes_table(calibration))
     if view.operators is not None:
         elements.append(_kinds_table(view.operators))
     elements += [Note(f"note: not used: {text}") for text in view.left]
@@ -216,13 +216,13 @@ def calibrate_report(view: CalibrationView) -> Report:
             f"note: {fit.level.name}: one collective on one number of ranks tells no step from the "
             "start: all of it counts as start"
         )
-        for fit in found.fits
+        for fit in calibration.fits
         if not fit.separates
     ]
     return Report(f"calibrate: {view.machine.name}", Answer(_text(view)), elements)
 
 
-def _links_table(found: Calibration) -> Table:
+def _links_table(calibration: Calibration) -> Table:
     columns = [
         text_column("links"), text_column("bandwidth"), text_column("before"),
         number_column("start", "seconds"), number_column("a step", "seconds"),
@@ -233,12 +233,12 @@ def _links_table(found: Calibration) -> Table:
             fit.level.name, _pace(fit.level.bandwidth), _pace(fit.before.bandwidth),
             fit.level.start, fit.level.latency, fit.samples, fit.error, fit.worst,
         ]
-        for fit in found.fits
+        for fit in calibration.fits
     ]  # fmt: skip
     return Table("links as measured", columns, rows, note="errors are of rows that were held back")
 
 
-def _groups_table(found: Calibration) -> Table:
+def _groups_table(calibration: Calibration) -> Table:
     columns = [
         text_column("collective"), number_column("ranks"), text_column("in one unit"),
         number_column("start", "seconds"), text_column("bandwidth"), number_column("rows"),
@@ -249,7 +249,7 @@ def _groups_table(found: Calibration) -> Table:
             fit.group.op, fit.group.ranks, ", ".join(map(str, fit.group.together)),
             fit.group.start, _pace(fit.group.bandwidth), len(fit.rows), fit.error, fit.worst,
         ]
-        for fit in found.groups
+        for fit in calibration.groups
     ]  # fmt: skip
     return Table(
         "collectives as measured", columns, rows,
@@ -257,7 +257,7 @@ def _groups_table(found: Calibration) -> Table:
     )  # fmt: skip
 
 
-def _sizes_table(found: Calibration) -> Table:
+def _sizes_table(calibration: Calibration) -> Table:
     columns = [
         text_column("collective"), number_column("ranks"), number_column("array", "bytes"),
         number_column("measured", "seconds"), text_column("bandwidth"),
@@ -268,20 +268,20 @@ def _sizes_table(found: Calibration) -> Table:
             fit.group.op, fit.group.ranks, size, seconds, _pace(size / seconds),
             fit.group.start + size / fit.group.bandwidth,
         ]
-        for fit in found.groups
+        for fit in calibration.groups
         for size, seconds in fit.sizes
     ]  # fmt: skip
     return Table("collectives by size", columns, rows)
 
 
-def _kinds_table(found: OperatorCalibration) -> Table:
+def _kinds_table(calibration: OperatorCalibration) -> Table:
     columns = [
         text_column("operator"), number_column("measured", "seconds"), number_column("operators"),
         number_column("sizes"), number_column("launch", "seconds"), text_column("arithmetic"),
         text_column("memory"), number_column("error", "share"), number_column("worst", "share"),
     ]  # fmt: skip
     rows: list[list[Cell]] = []
-    for fit in found.kinds:
+    for fit in calibration.kinds:
         line = fit.roofline
         flops = f"{line.flops / 1e9:.4g} GFLOPS" if line.flops else ""
         bandwidth = _pace(line.bandwidth) if line.bandwidth else ""
@@ -300,14 +300,14 @@ def _text(view: CalibrationView) -> str:
     """``1 kind of links and 14 kinds of operators fitted, off by 3 % and 21 % on what was …``."""
     parts: list[str] = []
     errors: list[str] = []
-    if view.found.fits:
-        parts.append(f"{plural(len(view.found.fits), 'kind')} of links")
-        told = [fit.error for fit in view.found.fits if fit.error is not None]
-        errors += [share_text(max(told))] if told else []
-    if view.found.groups:
-        parts.append(plural(len(view.found.groups), "collective"))
-        told = [fit.error for fit in view.found.groups if fit.error is not None]
-        errors += [share_text(max(told))] if told else []
+    if view.calibration.fits:
+        parts.append(f"{plural(len(view.calibration.fits), 'kind')} of links")
+        known = [fit.error for fit in view.calibration.fits if fit.error is not None]
+        errors += [share_text(max(known))] if known else []
+    if view.calibration.groups:
+        parts.append(plural(len(view.calibration.groups), "collective"))
+        known = [fit.error for fit in view.calibration.groups if fit.error is not None]
+        errors += [share_text(max(known))] if known else []
     if view.operators is not None:
         parts.append(f"{plural(len(view.operators.kinds), 'kind')} of operators")
         error = view.operators.error

@@ -50,7 +50,7 @@ _NAMES = 4
 class CkptView:
     """A conversion, and how much of it to show; ``notes``: what the reader should know."""
 
-    found: Conversion
+    conversion: Conversion
     limit: int | None = None
     notes: tuple[str, ...] = ()
 
@@ -125,18 +125,18 @@ class CkptAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="
 
 def ckpt_answer(view: CkptView) -> CkptAnswer:
     """The answer for scripts."""
-    found = view.found
-    moved = found.moved()
+    conversion = view.conversion
+    moved = conversion.moved()
     return CkptAnswer(
-        old=_form(found.old),
-        new=_form(found.new),
+        old=_form(conversion.old),
+        new=_form(conversion.new),
         elements_moved=moved.elements,
         bytes_moved=moved.bytes,
-        added=list(found.added),
-        dropped=list(found.dropped),
-        misplaced=list(found.misplaced),
-        convert=list(conversion_lines(found)),
-        ranks=[_rank(each, found) for each in found.ranks],
+        added=list(conversion.added),
+        dropped=list(conversion.dropped),
+        misplaced=list(conversion.misplaced),
+        convert=list(conversion_lines(conversion)),
+        ranks=[_rank(rank, conversion) for rank in conversion.ranks],
         **context_fields(RunContext(None), view.notes),
     )
 
@@ -147,8 +147,8 @@ def _form(file: StrategyFile | None) -> SavedForm:
     return SavedForm(path=file.path, form=file.form, stages=file.stages, devices=file.devices)
 
 
-def _rank(one: RankSources, found: Conversion) -> CkptRank:
-    moved = found.moved([one])
+def _rank(one: RankSources, conversion: Conversion) -> CkptRank:
+    moved = conversion.moved([one])
     return CkptRank(
         rank=one.rank,
         sources=None if one.mindspore is None else list(one.mindspore),
@@ -156,29 +156,29 @@ def _rank(one: RankSources, found: Conversion) -> CkptRank:
         needed=list(one.needed),
         elements_moved=moved.elements,
         bytes_moved=moved.bytes,
-        parameters=[_parameter(each, found) for each in one.parameters],
+        parameters=[_parameter(parameter, conversion) for parameter in one.parameters],
     )
 
 
-def _parameter(one: ParameterSources, found: Conversion) -> CkptParameter:
-    known = found.parameters.get(one.name)
+def _parameter(one: ParameterSources, conversion: Conversion) -> CkptParameter:
+    known = conversion.parameters.get(one.name)
     return CkptParameter(
         name=one.name,
-        sources=[_source(each, known) for each in one.sources],
+        sources=[_source(source, known) for source in one.sources],
         unknown=one.unknown or None,
     )
 
 
 def _source(one: Source, known: KnownParameter | None) -> SliceSource:
     shape = known.shape if known is not None else None
-    whole = shape is not None and len(shape) == len(one.region)
+    is_sized = shape is not None and len(shape) == len(one.region)
     return SliceSource(
         rank=one.rank,
         slice=[
             (int(begin * size), int(end * size))
             for (begin, end), size in zip(one.region, shape or (), strict=True)
         ]
-        if whole
+        if is_sized
         else None,
         part=[(str(begin), str(end)) for begin, end in one.region],
     )
@@ -189,43 +189,43 @@ def _source(one: Source, known: KnownParameter | None) -> SliceSource:
 
 def ckpt_report(view: CkptView) -> Report:
     """The answer, what each rank reads, how parameters change, and how MindSpore converts them."""
-    found = view.found
-    elements: list[Element] = [Facts(list(_facts(found)))]
-    tables = [ranks_table(found, view.limit), _parameters_table(view)]
+    conversion = view.conversion
+    elements: list[Element] = [Facts(list(_facts(conversion)))]
+    tables = [ranks_table(conversion, view.limit), _parameters_table(view)]
     elements += [table for table in tables if table.rows]
-    elements += [Note(f"note: {text}") for text in (*conversion_notes(found), *view.notes)]
-    elements.append(Note("\n".join(conversion_lines(found)), verbatim=True))
-    tone = "bad" if care_of(found) else "good"
-    title = f"ckpt: {_path(found.old)} -> {_path(found.new)}"
-    return Report(title, Answer(conversion_text(found), tone), elements)
+    elements += [Note(f"note: {text}") for text in (*conversion_notes(conversion), *view.notes)]
+    elements.append(Note("\n".join(conversion_lines(conversion)), verbatim=True))
+    tone = "bad" if care_of(conversion) else "good"
+    title = f"ckpt: {_path(conversion.old)} -> {_path(conversion.new)}"
+    return Report(title, Answer(conversion_text(conversion), tone), elements)
 
 
-def care_of(found: Conversion) -> tuple[Severity, ...]:
+def care_of(conversion: Conversion) -> tuple[Severity, ...]:
     """How grave what needs care is: refused or misplaced, in no old checkpoint, unknown."""
-    refused = any(one.mindspore is None for one in found.ranks)
-    unknown = any(each.unknown for one in found.ranks for each in one.parameters)
-    told: dict[Severity, bool] = {
-        "error": refused or bool(found.misplaced),
-        "warning": bool(found.added),
+    refused = any(one.mindspore is None for one in conversion.ranks)
+    unknown = any(parameter.unknown for one in conversion.ranks for parameter in one.parameters)
+    concerns: dict[Severity, bool] = {
+        "error": refused or bool(conversion.misplaced),
+        "warning": bool(conversion.added),
         "info": unknown,
     }
-    return tuple(severity for severity, is_so in told.items() if is_so)
+    return tuple(severity for severity, is_so in concerns.items() if is_so)
 
 
 def _path(file: StrategyFile | None) -> str:
     return WHOLE if file is None else file.path
 
 
-def conversion_text(found: Conversion) -> str:
+def conversion_text(conversion: Conversion) -> str:
     """How many checkpoints become how many, and what moves."""
-    old = plural(found.old_devices, "checkpoint")
-    text = f"{old} become {found.new_devices}"
-    read = [len(one.needed) for one in found.ranks if one.parameters]
+    old = plural(conversion.old_devices, "checkpoint")
+    text = f"{old} become {conversion.new_devices}"
+    read = [len(one.needed) for one in conversion.ranks if one.parameters]
     if read:
         low, high = min(read), max(read)
-        each = f"{low}" if low == high else f"{low} to {high}"
-        text += f": a rank reads {each} of them"
-    moved = found.moved()
+        count = f"{low}" if low == high else f"{low} to {high}"
+        text += f": a rank reads {count} of them"
+    moved = conversion.moved()
     if moved.elements == 0:
         return f"{text}, and nothing comes from another rank's"
     if moved.elements is None:
@@ -239,8 +239,8 @@ def _amount_text(moved: Moved) -> str:
     return plural(moved.elements or 0, "element")
 
 
-def _facts(found: Conversion) -> Iterator[tuple[str, str]]:
-    for name, file in (("old", found.old), ("new", found.new)):
+def _facts(conversion: Conversion) -> Iterator[tuple[str, str]]:
+    for name, file in (("old", conversion.old), ("new", conversion.new)):
         if file is None:
             yield name, "whole: one checkpoint, which no devices share"
             continue
@@ -248,7 +248,7 @@ def _facts(found: Conversion) -> Iterator[tuple[str, str]]:
         kind = "predicted from the dump" if file.is_predicted else file.form
         stages = f"{plural(file.stages, 'stage')} of " if file.stages > 1 else ""
         yield name, f"{file.path}: {stages}{plural(file.stage_devices, 'device')} ({kind}{parts})"
-    for name, items in (("added", found.added), ("dropped", found.dropped)):
+    for name, items in (("added", conversion.added), ("dropped", conversion.dropped)):
         if items:
             yield name, _named(items)
 
@@ -258,34 +258,38 @@ def _named(items: Sequence[str]) -> str:
     return ", ".join(items[:_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def conversion_notes(found: Conversion) -> Iterator[str]:
+def conversion_notes(conversion: Conversion) -> Iterator[str]:
     """What the reader of a conversion should know."""
-    if found.added:
+    if conversion.added:
         yield (
-            f"{plural(len(found.added), 'parameter')} of the new layout are in no old checkpoint: "
-            "MindSpore leaves them out of the new ones without an error"
+            f"{plural(len(conversion.added), 'parameter')} of the new layout are in no old "
+            "checkpoint: MindSpore leaves them out of the new ones without an error"
         )
-    if found.misplaced:
+    if conversion.misplaced:
         yield (
-            f"MindSpore's conversion cuts {_named(found.misplaced)} along the devices in another "
-            "order than training does: convert them by the slices told here"
+            f"MindSpore's conversion cuts {_named(conversion.misplaced)} along the devices in "
+            "another order than training does: convert them by the slices told here"
         )
-    refused = dict.fromkeys(one.refused for one in found.ranks if one.refused)
+    refused = dict.fromkeys(one.refused for one in conversion.ranks if one.refused)
     for reason in refused:
-        ranks = [one.rank for one in found.ranks if one.refused == reason]
+        ranks = [one.rank for one in conversion.ranks if one.refused == reason]
         yield f"MindSpore's conversion would fail for {ranks_text(ranks)}: {reason}"
-    unknown = {each.name: each.unknown for one in found.ranks for each in one.parameters}
+    unknown = {
+        parameter.name: parameter.unknown
+        for one in conversion.ranks
+        for parameter in one.parameters
+    }
     for name, reason in unknown.items():
         if reason:
             yield f"{name}: not known: {reason}"
-    moved = found.moved()
+    moved = conversion.moved()
     if moved.elements is not None and moved.bytes is None:
         yield "bytes are not known: a strategy file says no types; --network BEGIN does"
     if moved.elements is None and not any(unknown.values()):
         yield "sizes are not known: a protobuf file says no shapes; --network BEGIN does"
 
 
-def ranks_table(found: Conversion, limit: int | None) -> Table:
+def ranks_table(conversion: Conversion, limit: int | None) -> Table:
     """Which old checkpoints each rank reads."""
     columns = [
         number_column("rank"),
@@ -294,9 +298,9 @@ def ranks_table(found: Conversion, limit: int | None) -> Table:
         number_column("from others", "bytes"),
     ]
     rows: list[list[Cell]] = []
-    for one in found.ranks:
+    for one in conversion.ranks:
         asked = one.refused or ranks_text(one.mindspore or ())
-        rows.append([one.rank, ranks_text(one.needed), asked, _moved_cell(found.moved([one]))])
+        rows.append([one.rank, ranks_text(one.needed), asked, _moved_cell(conversion.moved([one]))])
     most = rows_shown(limit)
     return Table("what each rank of the new layout reads", columns, rows, noun="rank", most=most)
 
@@ -309,16 +313,16 @@ def _moved_cell(moved: Moved) -> Cell:
 
 def _parameters_table(view: CkptView) -> Table:
     """The parameters whose cuts change, those of which most moves first."""
-    found = view.found
+    conversion = view.conversion
     columns = [
         text_column("parameter"), text_column("shape", 1), text_column("parts before"),
         text_column("parts after"), number_column("from others", "share"),
     ]  # fmt: skip
-    before, after = _cuts_by_name(found.old), _cuts_by_name(found.new)
-    shares = _moved_shares(found)
+    before, after = _cuts_by_name(conversion.old), _cuts_by_name(conversion.new)
+    shares = _moved_shares(conversion)
     rows: list[list[Cell]] = []
-    for name, share in sorted(shares.items(), key=lambda each: (-each[1], each[0])):
-        known = found.parameters.get(name)
+    for name, share in sorted(shares.items(), key=lambda pair: (-pair[1], pair[0])):
+        known = conversion.parameters.get(name)
         shape = "" if known is None else " x ".join(map(str, known.shape))
         if share or before.get(name) != after.get(name):
             rows.append([name, shape, before.get(name, "whole"), after.get(name, "whole"), share])
@@ -329,33 +333,33 @@ def _parameters_table(view: CkptView) -> Table:
     )  # fmt: skip
 
 
-def _moved_shares(found: Conversion) -> dict[str, float]:
+def _moved_shares(conversion: Conversion) -> dict[str, float]:
     moved: dict[str, Fraction] = {}
     held: dict[str, Fraction] = {}
-    for one in found.ranks:
+    for one in conversion.ranks:
         alike: dict[int, tuple[Fraction, Fraction]] = {}
-        for each in one.parameters:
-            if not each.sources:
+        for parameter in one.parameters:
+            if not parameter.sources:
                 continue
-            if id(each.sources) not in alike:
-                whole = sum((source.part for source in each.sources), start=Fraction(0))
-                alike[id(each.sources)] = whole, one.moved_part(each)
-            whole, part = alike[id(each.sources)]
-            held[each.name] = held.get(each.name, Fraction(0)) + whole
-            moved[each.name] = moved.get(each.name, Fraction(0)) + part
-    return {name: float(moved.get(name, Fraction(0)) / whole) for name, whole in held.items()}
+            if id(parameter.sources) not in alike:
+                total = sum((source.part for source in parameter.sources), start=Fraction(0))
+                alike[id(parameter.sources)] = total, one.moved_part(parameter)
+            total, part = alike[id(parameter.sources)]
+            held[parameter.name] = held.get(parameter.name, Fraction(0)) + total
+            moved[parameter.name] = moved.get(parameter.name, Fraction(0)) + part
+    return {name: float(moved.get(name, Fraction(0)) / total) for name, total in held.items()}
 
 
 def _cuts_by_name(file: StrategyFile | None) -> dict[str, str]:
     """``2 x 1``: into how many parts each dimension is cut."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for layout in file.layouts.values() if file is not None else ():
         try:
-            found.setdefault(layout.name, _parts_text(cuts_of(layout)))
+            by_name.setdefault(layout.name, _parts_text(cuts_of(layout)))
         except Refused:
             continue
-    return found
+    return by_name
 
 
 def _parts_text(cuts: Cuts) -> str:
-    return " x ".join(str(prod(cut.size for cut in each)) for each in cuts) or "1"
+    return " x ".join(str(prod(cut.size for cut in dimension)) for dimension in cuts) or "1"

@@ -25,7 +25,7 @@ def context_pieces(
     pieces: Iterable[str],
     context: RunContext,
     more: Iterable[str] = (),
-    each: Iterable[tuple[Sequence[str], RunContext]] = (),
+    compilations: Iterable[tuple[Sequence[str], RunContext]] = (),
 ) -> Iterator[str]:
     """An object that comes in pieces, the last of which closes it, with the context at its end.
 
@@ -33,7 +33,7 @@ def context_pieces(
         pieces: of the object.
         context: of the first compilation, or of the only one.
         more: other assumptions.
-        each: of several compilations, the dumps and the context of each.
+        compilations: of several compilations, the dumps and the context of each.
     """
     last: str | None = None
     for piece in pieces:
@@ -42,7 +42,7 @@ def context_pieces(
         last = piece
     for name, value in context_object(context, more).items():
         yield f',\n "{name}": {json_text(value)}'
-    contexts = [{"files": list(files), **context_object(one)} for files, one in each]
+    contexts = [{"files": list(files), **context_object(one)} for files, one in compilations]
     if contexts:
         yield f',\n "contexts": {json_text(contexts)}'
     yield last or "}\n"
@@ -50,7 +50,7 @@ def context_pieces(
 
 def context_lines(context: RunContext) -> Sequence[str]:
     """A line of what was assumed and decides the answer; what contradicts goes to stderr."""
-    deciding = [each for each in context.assumptions if each.decides]
+    deciding = [assumption for assumption in context.assumptions if assumption.decides]
     if not deciding:
         return ()
     listed = ", ".join(map(assumption_text, deciding))
@@ -59,8 +59,10 @@ def context_lines(context: RunContext) -> Sequence[str]:
 
 def context_blocks(context: RunContext) -> Sequence[Block]:
     """What was assumed and decides the answer, and what two sources say differently."""
-    found = [f"contradiction: {each.message}" for each in context.contradictions]
-    return [Note(line) for line in (*found, *context_lines(context))]
+    contradictions = [
+        f"contradiction: {contradiction.message}" for contradiction in context.contradictions
+    ]
+    return [Note(line) for line in (*contradictions, *context_lines(context))]
 
 
 def with_context(
@@ -76,7 +78,11 @@ def with_context(
     """
     notes = list(context_blocks(context))
     if list_all:
-        quiet = [assumption_text(each) for each in context.assumptions if not each.decides]
+        quiet = [
+            assumption_text(assumption)
+            for assumption in context.assumptions
+            if not assumption.decides
+        ]
         notes += [Note(f"assumed: {text}") for text in (*assumptions, *quiet)]
     elif assumptions:
         notes.append(

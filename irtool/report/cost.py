@@ -239,14 +239,14 @@ def cost_answer(view: CostView, context: RunContext) -> CostAnswer:
         ),
         shares=seconds_by_cause(cost.shares),
         links=cost.by_link,
-        axes={each.axis: each.seconds for each in axis_costs(cost)},
+        axes={axis.axis: axis.seconds for axis in axis_costs(cost)},
         hidden_at_best=cost.hidden_at_best,
         hideable=hideable_seconds(*cost.overlaps),
         flop=cost.operations,
         recompute_seconds=cost.recompute_seconds,
         stages=[
-            StageSeconds(stage=stage, seconds=each.seconds, shares=seconds_by_cause(each.shares))
-            for stage, each in view.stages
+            StageSeconds(stage=stage, seconds=step.seconds, shares=seconds_by_cause(step.shares))
+            for stage, step in view.stages
         ],
         communication=received_bytes(cost),
         memory_bytes=device_bytes(cost.memory),
@@ -324,7 +324,7 @@ def cost_report(view: CostView, dump: Dump | None = None) -> Report:
     elements += [table for table in tables if table.rows]
     if view.measured is not None:
         blocks = list(measured_blocks(view.measured, view.limit))
-        ran = [] if dump is None else [each.node for each in view.measured.operators]
+        ran = [] if dump is None else [operator.node for operator in view.measured.operators]
         elements += with_node_links(blocks, ran)
     elements += _not_priced(cost)
     elements += [Note(f"assumed: {text}") for text in _of_network(view.report)]
@@ -372,7 +372,7 @@ def answer_text(view: CostView) -> str:
     """``a step takes 12.3 ms: 60 % compute, …``."""
     cost = view.cost
     what = "a step" if cost.differentiates else "a forward pass (the dump takes no gradient)"
-    shares = sorted(cost.shares.items(), key=lambda each: -each[1])
+    shares = sorted(cost.shares.items(), key=lambda pair: -pair[1])
     named = ", ".join(
         f"{share_text(ratio(seconds, cost.spent))} {cause}"
         for cause, seconds in shares[:3]

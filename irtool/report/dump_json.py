@@ -151,7 +151,7 @@ def dump_node(node: Node) -> DumpNode:
         out_strategy=json_value(node.written_strategy("out_strategy")),
         in_layout=json_value(node.in_layout),
         out_layout=json_value(node.out_layout),
-        input_types=[type_text(each) for each in node.input_types],
+        input_types=[type_text(abstract) for abstract in node.input_types],
         output_type=type_text(node.output_type),
         output_bytes=node.output_bytes,
         attributes={

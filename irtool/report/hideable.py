@@ -18,6 +18,6 @@ class HideableSeconds(AnswerObject, frozen=True, kw_only=True):
 def hideable_seconds(sums: Overlap, gathers: Overlap) -> dict[str, HideableSeconds]:
     """Communication that computing may hide, by kind."""
     return {
-        kind: HideableSeconds(seconds=each.hideable, exposed_seconds=each.exposed)
-        for kind, each in (("gradients", sums), ("gathers", gathers))
+        kind: HideableSeconds(seconds=overlap.hideable, exposed_seconds=overlap.exposed)
+        for kind, overlap in (("gradients", sums), ("gathers", gathers))
     }

@@ -107,9 +107,9 @@ def _headline(moments: Sequence[Moment]) -> str:
         begins = f"{op} is there from the first dump on ({first.name})"
     changed = sum(moment.event not in ("unchanged", "present", "added") for moment in moments)
     removed = last.event == "removed"
-    told = f"{plural(changed - removed, 'later pass')} changed it"
+    passes = f"{plural(changed - removed, 'later pass')} changed it"
     ends = f"; {last.name} has it no more" if removed else ""
-    return f"{begins}; {told}{ends}"
+    return f"{begins}; {passes}{ends}"
 
 
 def _rows(moments: Sequence[Moment]) -> Iterator[list[Cell]]:
@@ -131,6 +131,6 @@ def _rows(moments: Sequence[Moment]) -> Iterator[list[Cell]]:
 
 def _ids(nodes: Sequence[Node]) -> str:
     """``%12 MatMul, %14 MatMul, 3 more``."""
-    told = ", ".join(f"{node.id} {node.op}" for node in nodes[:_MOST_NODES])
+    shown = ", ".join(f"{node.id} {node.op}" for node in nodes[:_MOST_NODES])
     more = len(nodes) - _MOST_NODES
-    return f"{told}, {more} more" if more > 0 else told
+    return f"{shown}, {more} more" if more > 0 else shown

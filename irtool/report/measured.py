@@ -128,14 +128,14 @@ def measured_answer(step: MeasuredStep) -> MeasuredCost:
         dump=step.joined.path,
         steps=[
             StepMeasured(
-                step=each.name,
-                wall=each.wall / 1e6,
-                computing=each.computing / 1e6,
-                exposed=each.exposed / 1e6,
-                hidden=each.hidden / 1e6,
-                idle=each.idle / 1e6,
+                step=totals.name,
+                wall=totals.wall / 1e6,
+                computing=totals.computing / 1e6,
+                exposed=totals.exposed / 1e6,
+                hidden=totals.hidden / 1e6,
+                idle=totals.idle / 1e6,
             )
-            for each in step.profile.steps
+            for totals in step.profile.steps
         ],
         joined=step.joined.share,
         missing=step.joined.reasons(),
@@ -143,45 +143,45 @@ def measured_answer(step: MeasuredStep) -> MeasuredCost:
         other_shapes=[name for name, _ in step.shapes.others],
         total=step.total,
         scale=step.scale,
-        operators=[_node(each) for each in step.operators],
+        operators=[_node(operator) for operator in step.operators],
         by_cause={cause: seconds for cause, (seconds, _) in step.by("cause").items()},
         by_axis={axis: seconds for axis, (seconds, _) in step.by("axis").items()},
         slowest=None if place is None else step.profile.steps[place].name,
-        slower=[] if place is None else [_slower(each) for each in step.slower_in(place)],
+        slower=[] if place is None else [_slower(operator) for operator in step.slower_in(place)],
     )
 
 
-def _slower(each: SlowOperator) -> SlowerOperator:
+def _slower(operator: SlowOperator) -> SlowerOperator:
     return SlowerOperator(
-        name=each.name,
-        node=None if each.node is None else each.node.id,
-        seconds=each.seconds,
-        usual=each.usual,
-        source=place_text(each.node),
+        name=operator.name,
+        node=None if operator.node is None else operator.node.id,
+        seconds=operator.seconds,
+        usual=operator.usual,
+        source=place_text(operator.node),
     )
 
 
-def _node(each: MeasuredOperator) -> MeasuredNode:
+def _node(operator: MeasuredOperator) -> MeasuredNode:
     return MeasuredNode(
-        node=each.node.id,
-        op=each.node.op,
-        line=each.node.line,
-        seconds=each.seconds,
-        modelled=each.modelled,
-        source=place_text(each.node),
+        node=operator.node.id,
+        op=operator.node.op,
+        line=operator.node.line,
+        seconds=operator.seconds,
+        modelled=operator.modelled,
+        source=place_text(operator.node),
     )
 
 
 def graph_cost_answer(
-    found: ModelledStep, step: MeasuredStep | None, context: RunContext
+    modelled: ModelledStep, step: MeasuredStep | None, context: RunContext
 ) -> GraphCostAnswer:
     """The answer for scripts, of a run without a parallel pass."""
     return GraphCostAnswer(
-        path=found.path,
+        path=modelled.path,
         devices=1,
-        machine=found.machine.name,
-        modelled=found.total,
-        unknown=list(found.unknown),
+        machine=modelled.machine.name,
+        modelled=modelled.total,
+        unknown=list(modelled.unknown),
         operators=[
             MeasuredNode(
                 node=node.id,
@@ -191,7 +191,7 @@ def graph_cost_answer(
                 modelled=seconds,
                 source=place_text(node),
             )
-            for node, seconds in found.operators
+            for node, seconds in modelled.operators
         ],
         measured=None if step is None else measured_answer(step),
         **context_fields(context),
@@ -216,7 +216,7 @@ class GraphCostView:
     ``memory``: for the pictures of a page.
     """
 
-    found: ModelledStep
+    modelled: ModelledStep
     measured: MeasuredStep | None
     limit: int | None = None
     memory: MeasuredMemory | None = None
@@ -224,22 +224,22 @@ class GraphCostView:
 
 def graph_cost_report(view: GraphCostView, has_pictures: bool = False) -> Report:
     """What a step costs by the model, and beside it as it was measured."""
-    found, step = view.found, view.measured
+    modelled, step = view.modelled, view.measured
     elements: list[Element] = [
-        Facts([("machine", f"{found.machine.name}; only ratios of times mean something")])
+        Facts([("machine", f"{modelled.machine.name}; only ratios of times mean something")])
     ]
-    elements += [Note(f"not priced: {text}") for text in found.unknown]
+    elements += [Note(f"not priced: {text}") for text in modelled.unknown]
     if step is None:
-        text = f"a step of {seconds_text(found.total)} by the model; nothing was measured"
-        elements.append(_modelled_table(found, view.limit))
+        text = f"a step of {seconds_text(modelled.total)} by the model; nothing was measured"
+        elements.append(_modelled_table(modelled, view.limit))
     else:
         text = measured_text(step)
         elements += measured_blocks(step, view.limit)
         if has_pictures:
-            predicted = predicted_by_kernels(found, step)
-            elements = with_node_links(elements, [each.node for each in step.operators])
+            predicted = predicted_by_kernels(modelled, step)
+            elements = with_node_links(elements, [operator.node for operator in step.operators])
             elements += measured_pictures(step, predicted, view.memory)
-    return Report(f"cost: {found.path}", Answer(text), elements, found.path)
+    return Report(f"cost: {modelled.path}", Answer(text), elements, modelled.path)
 
 
 def measured_pictures(
@@ -305,10 +305,10 @@ def _facts(step: MeasuredStep) -> Iterator[tuple[str, str]]:
 def _notes(step: MeasuredStep) -> Iterator[str]:
     if step.shapes.others:
         name, shapes = step.shapes.others[0]
-        told = ", ".join(map(tuple_text, shapes))
+        sizes = ", ".join(map(tuple_text, shapes))
         count = plural(len(step.shapes.others), "operator")
         yield (
-            f"{count} ran with other shapes than the dump has (first: {name} of {told}): this "
+            f"{count} ran with other shapes than the dump has (first: {name} of {sizes}): this "
             "profile is of other sizes, another batch perhaps"
         )
     count, duration = step.profile.unnamed
@@ -325,9 +325,9 @@ def _steps_table(step: MeasuredStep, limit: int | None) -> Table:
         for name in ("wall", "computing", "exposed", "hidden", "idle")
     )]  # fmt: skip
     rows: list[list[Cell]] = [
-        [each.name, *(value / 1e6 for value in (
-            each.wall, each.computing, each.exposed, each.hidden, each.idle))]
-        for each in step.profile.steps
+        [totals.name, *(value / 1e6 for value in (
+            totals.wall, totals.computing, totals.exposed, totals.hidden, totals.idle))]
+        for totals in step.profile.steps
     ]  # fmt: skip
     return Table("steps", columns, rows, noun="step", most=rows_shown(limit, USUAL_ROWS))
 
@@ -340,11 +340,12 @@ def _slower_table(step: MeasuredStep, place: int, limit: int | None) -> Table:
     ]  # fmt: skip
     rows: list[list[Cell]] = [
         [
-            None if each.node is None else each.node.id,
-            each.name.rpartition("/")[2] if each.node is None else each.node.op,
-            each.seconds, each.usual, each.seconds - each.usual, place_text(each.node),
+            None if operator.node is None else operator.node.id,
+            operator.name.rpartition("/")[2] if operator.node is None else operator.node.op,
+            operator.seconds, operator.usual, operator.seconds - operator.usual,
+            place_text(operator.node),
         ]
-        for each in step.slower_in(place)
+        for operator in step.slower_in(place)
     ]  # fmt: skip
     title = f"what made step {step.profile.steps[place].name}, the slowest, longer than usual"
     return Table(title, columns, rows, noun="operator", most=rows_shown(limit, _SLOWER_ROWS))
@@ -376,26 +377,33 @@ def _furthest_table(step: MeasuredStep, limit: int | None) -> Table:
     ]  # fmt: skip
     scale = step.scale or 0.0
     rows: list[list[Cell]] = []
-    for each in step.furthest:
-        found = step.ratio(each)
-        modelled = (each.modelled or 0.0) * scale
-        shown = None if found is None else round(found, 2)
+    for operator in step.furthest:
+        factor = step.ratio(operator)
+        modelled = (operator.modelled or 0.0) * scale
+        shown = None if factor is None else round(factor, 2)
         rows.append(
-            [each.node.id, each.node.op, each.seconds, modelled, shown, place_text(each.node)]
+            [
+                operator.node.id,
+                operator.node.op,
+                operator.seconds,
+                modelled,
+                shown,
+                place_text(operator.node),
+            ]
         )
     title = "furthest from the model, scaled to the same step"
     return Table(title, columns, rows, noun="operator", most=rows_shown(limit, USUAL_ROWS))
 
 
-def _modelled_table(found: ModelledStep, limit: int | None) -> Table:
+def _modelled_table(modelled: ModelledStep, limit: int | None) -> Table:
     columns = [
         text_column("operator"), number_column("modelled", "seconds"),
         number_column("share", "share"),
     ]  # fmt: skip
     by_op: dict[str, float] = {}
-    for node, seconds in found.operators:
+    for node, seconds in modelled.operators:
         by_op[node.op] = by_op.get(node.op, 0.0) + seconds
-    ranked: Sequence[tuple[str, float]] = sorted(by_op.items(), key=lambda each: -each[1])
-    rows: list[list[Cell]] = [[op, each, ratio(each, found.total)] for op, each in ranked]
+    ranked: Sequence[tuple[str, float]] = sorted(by_op.items(), key=lambda pair: -pair[1])
+    rows: list[list[Cell]] = [[op, total, ratio(total, modelled.total)] for op, total in ranked]
     most = rows_shown(limit, USUAL_ROWS)
     return Table("by operator, modelled", columns, rows, noun="operator", most=most)

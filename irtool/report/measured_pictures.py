@@ -55,22 +55,24 @@ def predicted_by_cost(cost: StepCost) -> list[PredictedRun]:
     ]
 
 
-def predicted_by_kernels(found: ModelledStep, step: MeasuredStep | None) -> list[PredictedRun]:
+def predicted_by_kernels(modelled: ModelledStep, step: MeasuredStep | None) -> list[PredictedRun]:
     """The kernels of one device one after the other.
 
     Args:
-        found: what each takes.
+        modelled: what each takes.
         step: what was measured, where it was: then they follow each other as they really ran.
     """
     usual = None if step is None else step.profile.usual
-    where = {node: place for place, node in enumerate(found.launched)}
+    where = {node: place for place, node in enumerate(modelled.launched)}
     if step is not None and usual is not None:
         names = (step.joined.nodes.get(run.name) for run in usual.runs)
         where |= {node: place for place, node in enumerate(names) if node in where}
-    phase = phases(found.dump)
+    phase = phases(modelled.dump)
     runs: list[PredictedRun] = []
     now = 0.0
-    for node, seconds in sorted(found.operators, key=lambda each: (where[each[0]], each[0].line)):
+    for node, seconds in sorted(
+        modelled.operators, key=lambda pair: (where[pair[0]], pair[0].line)
+    ):
         runs.append(PredictedRun(node.op, str(phase.get(node, "other")), now, seconds, node))
         now += seconds
     return runs
@@ -85,11 +87,11 @@ def step_picture(step: MeasuredStep, predicted: Sequence[PredictedRun]) -> Itera
     if usual is None:
         return
     measured = list(_measured_runs(step, usual))
-    length = max(each.start + each.seconds for each in measured)
-    foreseen = max((each.start + each.seconds for each in predicted), default=0.0)
+    length = max(run.start + run.seconds for run in measured)
+    foreseen = max((run.start + run.seconds for run in predicted), default=0.0)
     scale = length / foreseen if foreseen else 1.0
     scaled = [
-        replace(each, start=each.start * scale, seconds=each.seconds * scale) for each in predicted
+        replace(run, start=run.start * scale, seconds=run.seconds * scale) for run in predicted
     ]
     lanes = [
         Lane(f"{name}{lane}", list(_drawn(own, length)))
@@ -109,7 +111,7 @@ def step_picture(step: MeasuredStep, predicted: Sequence[PredictedRun]) -> Itera
 
 def _measured_runs(step: MeasuredStep, usual: UsualStep) -> Iterator[PredictedRun]:
     """The runs of the usual step, in seconds from its beginning."""
-    known = {each.node: str(each.phase or "other") for each in step.operators}
+    known = {operator.node: str(operator.phase or "other") for operator in step.operators}
     for run in usual.runs:
         node = step.joined.nodes.get(run.name)
         series = "communication" if run.communicates else "other"
@@ -121,8 +123,8 @@ def _measured_runs(step: MeasuredStep, usual: UsualStep) -> Iterator[PredictedRu
 
 def _by_lane(runs: Iterable[PredictedRun]) -> Iterator[tuple[str, list[PredictedRun]]]:
     lanes: dict[bool, list[PredictedRun]] = {False: [], True: []}
-    for each in runs:
-        lanes[each.communicates].append(each)
+    for run in runs:
+        lanes[run.communicates].append(run)
     yield ", computing", lanes[False]
     if lanes[True]:
         yield ", communicating", lanes[True]
@@ -132,24 +134,24 @@ def _drawn(runs: Sequence[PredictedRun], length: float) -> Iterator[Span]:
     """The runs as spans; what is too fine to be seen is joined with its neighbours."""
     finest = length * _FINEST
     pending: list[PredictedRun] = []
-    for each in sorted(runs, key=lambda one: one.start):
-        if pending and not _joins(pending, each, finest):
+    for run in sorted(runs, key=lambda one: one.start):
+        if pending and not _joins(pending, run, finest):
             yield _span(pending)
             pending = []
-        pending.append(each)
+        pending.append(run)
     if pending:
         yield _span(pending)
 
 
-def _joins(pending: Sequence[PredictedRun], each: PredictedRun, finest: float) -> bool:
+def _joins(pending: Sequence[PredictedRun], run: PredictedRun, finest: float) -> bool:
     last = pending[-1]
-    is_near = each.start - (last.start + last.seconds) < finest
-    return is_near and each.series == last.series and max(last.seconds, each.seconds) < finest
+    is_near = run.start - (last.start + last.seconds) < finest
+    return is_near and run.series == last.series and max(last.seconds, run.seconds) < finest
 
 
 def _span(runs: Sequence[PredictedRun]) -> Span:
     first = runs[0]
-    end = max(each.start + each.seconds for each in runs)
+    end = max(run.start + run.seconds for run in runs)
     name = first.name if len(runs) == 1 else f"{first.name} and {len(runs) - 1} more"
     series = first.series if first.series in SERIES else "other"
     return Span(first.start, end, name, SERIES.index(series))
@@ -173,18 +175,18 @@ def memory_picture(
         return
     ran = {step.joined.nodes[run.name]: run for run in usual.runs if run.name in step.joined.nodes}
     points = sorted(
-        ((ran[each.node].start - usual.begin) / 1e6, float(size))
-        for each, size in zip(memory.launched, memory.curve, strict=True)
-        if each.node in ran
+        ((ran[launch.node].start - usual.begin) / 1e6, float(size))
+        for launch, size in zip(memory.launched, memory.curve, strict=True)
+        if launch.node in ran
     )
     if not points:
         return
     end = max(run.end for run in usual.runs)
     series = [Series("predicted", points, step=True)]
     pool = [
-        ((each.time - usual.begin) / 1e6, float(each.allocated))
-        for each in recorded
-        if usual.begin <= each.time <= end
+        ((sample.time - usual.begin) / 1e6, float(sample.allocated))
+        for sample in recorded
+        if usual.begin <= sample.time <= end
     ]
     if pool:
         series.append(Series("the pool, as recorded", pool, step=True))
@@ -204,13 +206,15 @@ def measured_graph(step: MeasuredStep, memory: Memory | None) -> Explorer:
     measured: dict[Node, Mark] = {}
     modelled: dict[Node, Mark] = {}
     scale = step.scale
-    for each in step.operators:
+    for operator in step.operators:
         text = ""
-        if scale and each.modelled is not None:
-            told = each.modelled * scale
-            text = f"model, scaled: {seconds_text(told)}"
-            modelled[each.node] = Mark(told, None, f"measured: {seconds_text(each.seconds)}")
-        measured[each.node] = Mark(each.seconds, None, text)
+        if scale and operator.modelled is not None:
+            seconds = operator.modelled * scale
+            text = f"model, scaled: {seconds_text(seconds)}"
+            modelled[operator.node] = Mark(
+                seconds, None, f"measured: {seconds_text(operator.seconds)}"
+            )
+        measured[operator.node] = Mark(operator.seconds, None, text)
     overlays = [
         Overlay("measured", "measured time of a step", "seconds", measured),
         Overlay("cost", "time by the model, scaled to the same step", "seconds", modelled),
@@ -224,8 +228,8 @@ def measured_graph(step: MeasuredStep, memory: Memory | None) -> Explorer:
 def _memory_overlay(memory: Memory) -> Overlay:
     """Bytes that are alive at the peak, at the nodes that made them."""
     held: dict[Node, float] = {}
-    for each in memory.alive:
-        if each.bytes:
-            held[each.node] = held.get(each.node, 0.0) + each.bytes
+    for tensor in memory.alive:
+        if tensor.bytes:
+            held[tensor.node] = held.get(tensor.node, 0.0) + tensor.bytes
     marks = {node: Mark(size) for node, size in held.items()}
     return Overlay("memory", "alive at the peak of memory, predicted", "bytes", marks)

@@ -443,8 +443,8 @@ def _nodes_of(one: RankMemory) -> Mapping[str, Sequence[Node]]:
 
 
 def _node_of(block: MemoryBlock, nodes: Mapping[str, Sequence[Node]]) -> Node | None:
-    found = nodes.get(block.full_name or "", ())
-    return found[0] if len(found) == 1 else None
+    candidates = nodes.get(block.full_name or "", ())
+    return candidates[0] if len(candidates) == 1 else None
 
 
 def _static(item: StaticTensor) -> StaticTensorBytes:
@@ -643,12 +643,12 @@ def _order_facts(one: RankMemory) -> Iterator[tuple[str, str]]:
     order = one.order
     if order is None:
         return
-    told = {
+    text = {
         "recorded": f"as recorded by {order.path}",
         "graph_build": f"worked out from what the backend built, {order.path}",
         "validate": "worked out from validate, of which a backend may launch much otherwise",
     }[order.source]
-    yield "order", told
+    yield "order", text
     if order.why:
         yield "not as recorded", order.why
 
@@ -829,11 +829,11 @@ def _savings_table(plan: MemoryPlan, is_page: bool) -> Table:
         number_column("a step longer", "seconds"), number_column("saved per FLOP", rank=2),
         number_column("per byte moved", rank=2), text_column("note", 1),
     ]  # fmt: skip
-    each: list[tuple[Sequence[str], Saving]] = [
+    single: list[tuple[Sequence[str], Saving]] = [
         ([saving.option.target], saving) for saving in plan.savings
     ]
     folded = [(one.targets, one.saving) for one in plan.folded_savings]
-    rows = [_saving_row(targets, saving) for targets, saving in (each if is_page else folded)]
+    rows = [_saving_row(targets, saving) for targets, saving in (single if is_page else folded)]
     title = "What would save memory, each by itself (times are modelled)"
     return Table(title, columns, rows, noun="option")
 

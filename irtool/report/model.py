@@ -247,7 +247,9 @@ class Report:
         """What text shows: the answer as the title line, and every element that text can show."""
         answer = f"{self.subject}: {self.answer.text}" if self.subject else self.answer.text
         shown: list[Block] = [Heading(answer), *map(Note, self.answer.details)]
-        shown += [each for each in self.elements if not isinstance(each, Picture | Explorer)]
+        shown += [
+            element for element in self.elements if not isinstance(element, Picture | Explorer)
+        ]
         return shown
 
 

@@ -188,8 +188,8 @@ def elastic(result: ElasticPlan) -> Document:
     from irtool.report.planning.report import elastic_text
 
     stages = [
-        Note((f"stage {stage}: " if len(result.plans) > 1 else "") + elastic_text(each))
-        for stage, each in result.plans.items()
+        Note((f"stage {stage}: " if len(result.plans) > 1 else "") + elastic_text(stage_plan))
+        for stage, stage_plan in result.plans.items()
     ]
     head = Heading(f"a plan for {result.points[result.chosen].devices:,} devices")
     return Document([head, *stages, Facts(elastic_facts(result)), points_table(result)])
@@ -214,27 +214,27 @@ def recovery(result: Recovery) -> Document:
     return Document(recovery_report(RecoveryView(result, "recovery", Assumptions())).blocks)
 
 
-def checkpoints(found: CheckpointComparison) -> Report:
+def checkpoints(comparison: CheckpointComparison) -> Report:
     """A comparison of checkpoints."""
     from irtool.report.diff.checkpoints import CheckpointView, checkpoints_report
 
-    return checkpoints_report(CheckpointView(found))
+    return checkpoints_report(CheckpointView(comparison))
 
 
-def scaled(found: Scaled) -> Report:
+def scaled(network: Scaled) -> Report:
     """A network of other sizes."""
     from irtool.report.planning.scaled import roles_table
 
-    layers = f"{plural(found.layers, 'layer')}, " if found.layers else ""
-    size = plural(sum(1 for _ in found.dump.nodes()), "statement")
-    return Report("scaled", Answer(f"{layers}{size}", "plain", []), [roles_table(found)])
+    layers = f"{plural(network.layers, 'layer')}, " if network.layers else ""
+    size = plural(sum(1 for _ in network.dump.nodes()), "statement")
+    return Report("scaled", Answer(f"{layers}{size}", "plain", []), [roles_table(network)])
 
 
-def candidates(found: Candidates) -> Report:
+def candidates(search: Candidates) -> Report:
     """What was searched together for a network of other sizes."""
     from irtool.report.planning.scaled import candidates_table
 
-    best = found.best
-    text = "none fits" if best is None else f"{seconds_text(found.ranked[best].seconds)} a step"
+    best = search.best
+    text = "none fits" if best is None else f"{seconds_text(search.ranked[best].seconds)} a step"
     tone = "bad" if best is None else "good"
-    return Report("candidates", Answer(text, tone, []), [candidates_table(found)])
+    return Report("candidates", Answer(text, tone, []), [candidates_table(search)])

@@ -263,18 +263,18 @@ def pipeline_answer(view: PipelineView, machine: Machine, context: RunContext) -
         limits=pipeline.limits,
         measured=[
             MeasuredStep(
-                rank=each.rank,
-                stage=each.stage,
-                path=each.path,
-                steps=each.steps,
-                total=each.total,
-                computing=each.computing,
-                exposed=each.exposed,
-                hidden=each.hidden,
-                free=each.free,
-                bubble=each.bubble,
+                rank=stage.rank,
+                stage=stage.stage,
+                path=stage.path,
+                steps=stage.steps,
+                total=stage.total,
+                computing=stage.computing,
+                exposed=stage.exposed,
+                hidden=stage.hidden,
+                free=stage.free,
+                bubble=stage.bubble,
             )
-            for each in view.measured
+            for stage in view.measured
         ],
         **context_fields(context),
     )
@@ -380,7 +380,7 @@ def _tables(pipeline: Pipeline) -> Iterator[Table]:
         yield _advice_table(pipeline)
 
 
-def _measured_table(found: Sequence[MeasuredStage]) -> Table:
+def _measured_table(stages: Sequence[MeasuredStage]) -> Table:
     columns = [
         number_column("stage"), number_column("rank"), number_column("steps", rank=1),
         *(
@@ -389,13 +389,13 @@ def _measured_table(found: Sequence[MeasuredStage]) -> Table:
         ),
         number_column("computes nothing", "share"),
     ]  # fmt: skip
-    ranked = sorted(found, key=lambda each: (each.stage is None, each.stage or 0, each.rank))
+    ranked = sorted(stages, key=lambda stage: (stage.stage is None, stage.stage or 0, stage.rank))
     rows: list[list[Cell]] = [
         [
-            each.stage, each.rank, each.steps, each.total, each.computing, each.exposed,
-            each.hidden, each.free, each.bubble, each.idle,
+            stage.stage, stage.rank, stage.steps, stage.total, stage.computing, stage.exposed,
+            stage.hidden, stage.free, stage.bubble, stage.idle,
         ]
-        for each in ranked
+        for stage in ranked
     ]  # fmt: skip
     title = "Steps as measured (exposed: communication that nothing hides, waiting included)"
     return Table(title, columns, rows, noun="rank")

@@ -89,7 +89,7 @@ def schema_of(name: str) -> dict[str, Any]:
 def page_of(name: str) -> str:
     """The page of an answer: its keys in a table, and each object in it in one below."""
     kinds = cast("dict[str, Schema]", schema_of(name)["$defs"])
-    tops = [each.__name__ for each in answer_classes(name)]
+    tops = [answer.__name__ for answer in answer_classes(name)]
     about = [str(kinds[top].get("description", "")) for top in tops]
     command = _COMMANDS.get(name, name.replace("-", " "))
     parts = [

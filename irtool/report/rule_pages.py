@@ -29,16 +29,22 @@ def rule_markdown(rule: RuleText) -> str:
     lines += [f"| needs | {_cell(need)} |" for need in rule.needs]
     if not rule.is_default:
         lines.append(f"| off by default | turn it on with `--extend-select {rule.code}` |")
-    for each in rule.thresholds:
-        number = count_text(each.default) if isinstance(each.default, int) else f"{each.default:g}"
-        lines.append(f"| `{each.name}` | {number} {each.unit}: {_cell(each.meaning)} |")
+    for threshold in rule.thresholds:
+        number = (
+            count_text(threshold.default)
+            if isinstance(threshold.default, int)
+            else f"{threshold.default:g}"
+        )
+        lines.append(
+            f"| `{threshold.name}` | {number} {threshold.unit}: {_cell(threshold.meaning)} |"
+        )
     lines += ["", rule.explanation, "", "Bad:", "", "```", rule.bad, "```", ""]
     lines += ["Good:", "", "```", rule.good, "```", ""]
     if rule.hint:
         lines += [f"**Instead:** {rule.hint}.", ""]
     if rule.cases:
-        told = ", ".join(f"`{each}`" for each in rule.cases)
-        lines += [f"Dumps of MindSpore on which it speaks: {told}.", ""]
+        cases = ", ".join(f"`{case}`" for case in rule.cases)
+        lines += [f"Dumps of MindSpore on which it speaks: {cases}.", ""]
     if rule.references:
         lines += ["References:", "", *(f"- {reference}" for reference in rule.references), ""]
     return "\n".join(lines)

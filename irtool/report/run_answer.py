@@ -52,7 +52,7 @@ def context_fields(context: RunContext, more: Iterable[str] = ()) -> dict[str, A
     return {
         "context": values,
         "assumptions": [*map(assumption_text, context.assumptions), *more],
-        "contradictions": [each.message for each in context.contradictions],
+        "contradictions": [contradiction.message for contradiction in context.contradictions],
     }
 
 

@@ -23,8 +23,8 @@ def escape_lines(text: str) -> str:
     return _UNSAFE_INLINE.sub(_escaped, text)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    char = found.group()
+def _escaped(match: re.Match[str]) -> str:
+    char = match.group()
     code = ord(char)
     if 0xDC80 <= code <= 0xDCFF:  # a byte that was not UTF-8, as surrogateescape keeps it
         return f"\\x{code - 0xDC00:02x}"

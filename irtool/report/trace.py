@@ -30,14 +30,14 @@ def trace_pieces(stages: Sequence[tuple[int, StepCost]]) -> Iterator[str]:
     yield from _pieces(event for stage, cost in stages for event in _events(stage, cost))
 
 
-def kernel_trace_pieces(found: ModelledStep, step: MeasuredStep | None) -> Iterator[str]:
+def kernel_trace_pieces(modelled: ModelledStep, step: MeasuredStep | None) -> Iterator[str]:
     """The predicted step of a run on one device: its kernels one after the other.
 
     Args:
-        found: what each takes.
+        modelled: what each takes.
         step: what was measured, where it was: then they follow each other as they really ran.
     """
-    yield from _pieces(_kernel_events(found, step))
+    yield from _pieces(_kernel_events(modelled, step))
 
 
 def _pieces(events: Iterable[dict[str, object]]) -> Iterator[str]:
@@ -49,10 +49,12 @@ def _pieces(events: Iterable[dict[str, object]]) -> Iterator[str]:
     yield "\n]}\n"
 
 
-def _kernel_events(found: ModelledStep, step: MeasuredStep | None) -> Iterator[dict[str, object]]:
-    yield _named("process_name", 0, 0, f"one device, predicted for {found.machine.name}")
+def _kernel_events(
+    modelled: ModelledStep, step: MeasuredStep | None
+) -> Iterator[dict[str, object]]:
+    yield _named("process_name", 0, 0, f"one device, predicted for {modelled.machine.name}")
     yield _named("thread_name", 0, STREAMS["compute"], "compute")
-    for run in predicted_by_kernels(found, step):
+    for run in predicted_by_kernels(modelled, step):
         place = Place(0, STREAMS["compute"], run.start, run.seconds)
         yield _complete(run.name, run.series, place, run.node)
 

@@ -22,10 +22,12 @@ def trend_report(builds: Sequence[Build], limits: Sequence[Limit]) -> Report:
         limits: the budget of now; absolute limits for all ranks are drawn.
     """
     measures: list[Measure] = [
-        each for each in MEASURES if any(_most(build, each) is not None for build in builds)
+        measure
+        for measure in MEASURES
+        if any(_most(build, measure) is not None for build in builds)
     ]
     elements: list[Element] = []
-    elements += [_chart(builds, limits, each) for each in measures]
+    elements += [_chart(builds, limits, measure) for measure in measures]
     elements.append(_table(builds, measures))
     last = builds[-1] if builds else None
     above = ", ".join(last.exceeded) if last is not None else ""
@@ -46,17 +48,17 @@ def _chart(builds: Sequence[Build], limits: Sequence[Limit], measure: Measure) -
     series: list[Series] = []
     for rank in ranks:
         points = [
-            (float(place), each.values[measure])
+            (float(place), measured.values[measure])
             for place, build in enumerate(builds, 1)
-            for each in build.ranks
-            if each.rank == rank and measure in each.values
+            for measured in build.ranks
+            if measured.rank == rank and measure in measured.values
         ]
         if points:
             series.append(Series("all ranks" if rank is None else f"rank {rank}", points))
     absolute = [
-        each.value
-        for each in limits
-        if each.measure == measure and not each.relative and not each.place
+        entry.value
+        for entry in limits
+        if entry.measure == measure and not entry.relative and not entry.place
     ]
     limit = min(absolute, default=None)
     names = [build.build for build in builds]
@@ -86,13 +88,13 @@ def _note(builds: Sequence[Build], measure: Measure, limit: float | None) -> str
 def _table(builds: Sequence[Build], measures: Sequence[Measure]) -> Table:
     columns = [
         Column("build"),
-        *(Column(each, UNITS[each]) for each in measures),
+        *(Column(measure, UNITS[measure]) for measure in measures),
         Column("above its budget"),
     ]
     rows = [
         [
             build.build,
-            *(Amount(_most(build, each), UNITS[each]) for each in measures),
+            *(Amount(_most(build, measure), UNITS[measure]) for measure in measures),
             ", ".join(build.exceeded),
         ]
         for build in reversed(builds)

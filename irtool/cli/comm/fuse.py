@@ -7,7 +7,7 @@ from typing import Annotated
 
 from irtool.cli import options
 from irtool.cli.answering import DrawnForm, write_answer
-from irtool.cli.cluster_inputs import Asked, Rank, machine_for, read_cluster, whole
+from irtool.cli.cluster_inputs import Asked, Rank, machine_for, read_cluster, refuse_partial
 from irtool.cli.output import Output
 from irtool.cli.parameters import Option
 from irtool.cli.report import Failure, note, report_problems
@@ -53,7 +53,7 @@ def command(
 
     if size is not None and index is not None:
         raise Failure("--size and --index are two modes: give one")
-    read = whole(read_cluster(Asked(paths, rank, graph, devices, context, config)))
+    read = refuse_partial(read_cluster(Asked(paths, rank, graph, devices, context, config)))
     report_problems(read.problems)
     chosen = min(read.cluster.ranks)
     if len(read.cluster.ranks) > 1:

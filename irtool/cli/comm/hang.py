@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from irtool.cli import options
 from irtool.cli.answering import Answered, DrawnForm, tell
-from irtool.cli.cluster_inputs import Asked, Read, read_cluster, whole
+from irtool.cli.cluster_inputs import Asked, Read, read_cluster, refuse_partial
 from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.output import Output
 from irtool.cli.recorded_inputs import (
@@ -99,7 +99,7 @@ def _as_recorded(asked: Asked) -> tuple[Read, HangReport, PlayedOrder | None]:
 
     path = asked.paths[0] if len(asked.paths) == 1 else ""
     if not os.path.isdir(path):
-        read = _of_whole_dumps(whole(read_cluster(asked)))
+        read = _of_whole_dumps(refuse_partial(read_cluster(asked)))
         return read, play(read.cluster), None
     try:
         run = load_run(path)
@@ -111,7 +111,7 @@ def _as_recorded(asked: Asked) -> tuple[Read, HangReport, PlayedOrder | None]:
         paths = tuple(record.path for record in issued.values())
         note(f"plays the collectives that {len(issued)} ranks recorded, not those of dumps")
         return Read(cluster, path, problems), report, PlayedOrder("recorded", paths)
-    read = _of_whole_dumps(whole(read_cluster(asked)))
+    read = _of_whole_dumps(refuse_partial(read_cluster(asked)))
     orders, more = recorded_orders(run, read.cluster, asked.graph)
     if not orders:
         return replace(read, problems=(*read.problems, *more)), play(read.cluster), None

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from irtool.cli import options
 from irtool.cli.answering import DrawnForm, write_answer
-from irtool.cli.cluster_inputs import Asked, Rank, Read, read_cluster, whole
+from irtool.cli.cluster_inputs import Asked, Rank, Read, read_cluster, refuse_partial
 from irtool.cli.output import Output
 from irtool.cli.parameters import Option
 from irtool.cli.report import Failure, note, report_problems
@@ -77,7 +77,7 @@ def command(
     from irtool.report.comm.reuse_later import LaterView, later_answer, later_report
 
     version = _version(target_version)
-    read = whole(read_cluster(Asked(paths, rank, graph, devices, context, config)))
+    read = refuse_partial(read_cluster(Asked(paths, rank, graph, devices, context, config)))
     report_problems(read.problems)
     output = Output(output_file)
     chosen = _busiest(read)

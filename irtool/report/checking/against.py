@@ -131,12 +131,12 @@ def against_blocks(
 
 def _grouped(items: Sequence[Unmatched]) -> list[tuple[str, str, list[str]]]:
     """By operator and reason, with the numbers of nodes; the most frequent first."""
-    found: dict[tuple[str, str], list[str]] = {}
+    by_reason: dict[tuple[str, str], list[str]] = {}
     for item in items:
         node = item.begin or item.node
         what = item.what if node is None else node.op
-        found.setdefault((what, item.why), []).append(node.id if node is not None else "")
-    groups = [(what, why, ids) for (what, why), ids in found.items()]
+        by_reason.setdefault((what, item.why), []).append(node.id if node is not None else "")
+    groups = [(what, why, ids) for (what, why), ids in by_reason.items()]
     return sorted(groups, key=lambda group: -len(group[2]))
 
 

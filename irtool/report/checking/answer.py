@@ -333,15 +333,15 @@ def _operator(item: OperatorReport) -> CheckedOperator:
         loss_divisor=item.loss_divisor,
         collectives=[
             OperatorCollective(
-                op=each.op,
-                ranks=each.ranks,
-                group=each.group,
-                bytes=each.bytes,
-                why=each.why,
-                reduce=each.reduce or None,
-                count=each.count,
+                op=collective.op,
+                ranks=collective.ranks,
+                group=collective.group,
+                bytes=collective.bytes,
+                why=collective.why,
+                reduce=collective.reduce or None,
+                count=collective.count,
             )
-            for each in item.collectives
+            for collective in item.collectives
         ],
     )
 

@@ -30,16 +30,16 @@ class CollectiveRow:
 
 def collective_rows(result: CheckResult) -> list[CollectiveRow]:
     """All communications of a step, gradients included, the largest first."""
-    found: dict[tuple[str, tuple[int, ...], str], list[int]] = {}
+    by_group: dict[tuple[str, tuple[int, ...], str], list[int]] = {}
     for item in result.communications:
-        totals = found.setdefault((item.op, item.ranks, item.why), [0, 0, 0])
+        totals = by_group.setdefault((item.op, item.ranks, item.why), [0, 0, 0])
         totals[0] += item.count
         totals[1] += (item.bytes or 0) * item.count
         totals[2] += item.count if item.bytes is None else 0
     context = result.context
     rows = [
         CollectiveRow(op, ranks, group_name(ranks, context.devices, context.target), why, *totals)
-        for (op, ranks, why), totals in found.items()
+        for (op, ranks, why), totals in by_group.items()
     ]
     return sorted(rows, key=lambda row: -row.bytes)
 
@@ -92,14 +92,14 @@ class ParameterCounts:
 
 def parameter_counts(result: CheckResult) -> ParameterCounts:
     """Count parameters by what becomes of them."""
-    found = result.parameters
+    parameters = result.parameters
     return ParameterCounts(
-        total=len(found),
-        sliced=sum(item.base is not None and item.base != item.shape for item in found),
-        mirrored=sum(is_group(item.mirror_ranks) for item in found),
-        sharded=sum(is_group(item.gather_ranks) or item.slice != item.base for item in found),
-        unknown=sum(item.slice is None for item in found),
-        bytes=sum(parameter_bytes(item)[1] or 0 for item in found),
+        total=len(parameters),
+        sliced=sum(item.base is not None and item.base != item.shape for item in parameters),
+        mirrored=sum(is_group(item.mirror_ranks) for item in parameters),
+        sharded=sum(is_group(item.gather_ranks) or item.slice != item.base for item in parameters),
+        unknown=sum(item.slice is None for item in parameters),
+        bytes=sum(parameter_bytes(item)[1] or 0 for item in parameters),
     )
 
 

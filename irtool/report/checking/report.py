@@ -99,10 +99,12 @@ class FindingGroup:
 
 def grouped_findings(result: CheckResult) -> list[FindingGroup]:
     """Findings, errors first, the same mistake of many layers once."""
-    found: dict[tuple[str, str, str, str], list[Finding]] = {}
+    by_message: dict[tuple[str, str, str, str], list[Finding]] = {}
     for item in sorted(result.findings, key=lambda item: SEVERITIES.index(item.severity)):
-        found.setdefault((item.severity, item.code, item.op or "", item.message), []).append(item)
-    return [FindingGroup(items[0], tuple(items[1:])) for items in found.values()]
+        by_message.setdefault((item.severity, item.code, item.op or "", item.message), []).append(
+            item
+        )
+    return [FindingGroup(items[0], tuple(items[1:])) for items in by_message.values()]
 
 
 TOGETHER = (
@@ -351,22 +353,22 @@ def layouts_text(layouts: Sequence[UserLayout]) -> str:
 
 def instead_texts(view: CheckView, finding: Finding) -> list[str]:
     """What to write instead of what a finding refuses, a text each."""
-    found: list[str] = []
+    texts: list[str] = []
     strategies = view.instead.strategies.get(finding, ())
     layouts = view.instead.layouts.get(finding, ())
     if layouts:
-        found.append("in_layout " + ", or ".join(map(layouts_text, layouts)))
+        texts.append("in_layout " + ", or ".join(map(layouts_text, layouts)))
     if strategies:
         node = node_of(finding)
         without = node is not None and node.written_strategy("out_strategy") is not None
         end = ", without out_strategy" if without else ""
-        found.append("in_strategy " + ", or ".join(map(tuple_text, strategies)) + end)
+        texts.append("in_strategy " + ", or ".join(map(tuple_text, strategies)) + end)
     if finding.code in _ADVICE:
-        found.append(_ADVICE[finding.code])
+        texts.append(_ADVICE[finding.code])
     if finding.code == DEVICE_LIST:
         soc = view.result.context.soc or "''"
-        found.append(
+        texts.append(
             f"the rule holds on first-generation Ascend 910 only (soc {soc}); if yours is another: "
             "--soc Ascend910B"
         )
-    return found
+    return texts

@@ -87,24 +87,24 @@ class SavedFile(AnswerObject, frozen=True, kw_only=True):
     before: Annotated[ChangedFile | None, doc("with `--strategy-before`")]
 
 
-def saved_answer(found: SavedCheck, before: FileChanges | None) -> SavedFile:
+def saved_answer(saved: SavedCheck, before: FileChanges | None) -> SavedFile:
     """The answer for scripts."""
     return SavedFile(
-        path=found.file.path,
-        form=found.file.form,
-        keys=found.file.keys,
-        entries=[_entry(each) for each in found.entries],
-        missing=[node.id for node in found.missing],
-        layouts=[_changed(each) for each in found.layouts],
+        path=saved.file.path,
+        form=saved.file.form,
+        keys=saved.file.keys,
+        entries=[_entry(entry) for entry in saved.entries],
+        missing=[node.id for node in saved.missing],
+        layouts=[_changed(layout) for layout in saved.layouts],
         before=None
         if before is None
         else ChangedFile(
             path=before.before.path,
             strategies=[
-                ChangedStrategy(key=each.key, before=each.before, after=each.after)
-                for each in before.strategies
+                ChangedStrategy(key=strategy.key, before=strategy.before, after=strategy.after)
+                for strategy in before.strategies
             ],
-            layouts=[_changed(each) for each in before.layouts],
+            layouts=[_changed(layout) for layout in before.layouts],
         ),
     )
 
@@ -144,11 +144,11 @@ def _layout(layout: SavedLayout | None) -> SavedParameterLayout | None:
 
 
 def saved_blocks(
-    found: SavedCheck, before: FileChanges | None, limit: int | None
+    saved: SavedCheck, before: FileChanges | None, limit: int | None
 ) -> Iterator[Block]:
     """What the file says and changes, and what it says otherwise than another one."""
-    file = found.file
-    used, same = found.of("used"), found.of("same")
+    file = saved.file
+    used, same = saved.of("used"), saved.of("same")
     counts = [
         f"{len(file.strategies)} strategies keyed by {file.keys}",
         f"{len(used)} change an operator",
@@ -157,25 +157,25 @@ def saved_blocks(
     counts += [
         f"{len(entries)} {text}"
         for text, entries in (
-            ("have no effect", found.of("own strategy goes first", "names nothing")),
-            ("of other pipeline stages", found.of("other stage")),
-            ("not known", found.of("unknown")),
+            ("have no effect", saved.of("own strategy goes first", "names nothing")),
+            ("of other pipeline stages", saved.of("other stage")),
+            ("not known", saved.of("unknown")),
         )
         if entries
     ]
     yield Facts([("file", f"{file.path} ({file.form})"), ("says", ", ".join(counts))])
     rows: list[list[Cell]] = [
-        [each.key, _operators_text(each), _rows_text(each.before), _rows_text(each.strategy)]
-        for each in used
+        [entry.key, _operators_text(entry), _rows_text(entry.before), _rows_text(entry.strategy)]
+        for entry in used
     ]
     yield from _table(
         "what the file changes", ["key", "operator", "without it", "with it"], rows, limit
     )
-    if found.layouts:
+    if saved.layouts:
         yield from _table(
             "parameters that the file says lie otherwise than this network makes them lie",
             ["parameter", "file", "network"],
-            _layout_rows(found.layouts),
+            _layout_rows(saved.layouts),
             limit,
         )
         yield Note(
@@ -183,16 +183,17 @@ def saved_blocks(
             "moves"
         )
     if before is not None:
-        yield from _before_blocks(found, before, limit)
+        yield from _before_blocks(saved, before, limit)
 
 
-def _before_blocks(found: SavedCheck, before: FileChanges, limit: int | None) -> Iterator[Block]:
+def _before_blocks(saved: SavedCheck, before: FileChanges, limit: int | None) -> Iterator[Block]:
     other = before.before.path
     if not before.strategies and not before.layouts:
-        yield Note(f"{found.file.path} says what {other} says")
+        yield Note(f"{saved.file.path} says what {other} says")
         return
     rows: list[list[Cell]] = [
-        [each.key, _rows_text(each.before), _rows_text(each.after)] for each in before.strategies
+        [strategy.key, _rows_text(strategy.before), _rows_text(strategy.after)]
+        for strategy in before.strategies
     ]
     yield from _table(
         f"strategies that differ from {other}", ["key", "before", "after"], rows, limit
@@ -209,11 +210,13 @@ def _table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]], limit: int | None
 ) -> Iterator[Table]:
     if rows:
-        yield Table(title, [text_column(each) for each in columns], rows, most=rows_shown(limit))
+        yield Table(title, [text_column(name) for name in columns], rows, most=rows_shown(limit))
 
 
 def _layout_rows(changes: Sequence[LayoutChange]) -> list[list[Cell]]:
-    return [[each.name, layout_text(each.saved), layout_text(each.other)] for each in changes]
+    return [
+        [change.name, layout_text(change.saved), layout_text(change.other)] for change in changes
+    ]
 
 
 def layout_text(layout: SavedLayout | None) -> str:

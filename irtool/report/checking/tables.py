@@ -90,8 +90,9 @@ def consequences_text(item: OperatorReport) -> str:
         )
         return f"{item.verdict}: {reasons}"
     parts = [
-        f"{each.op} {ranks_text(each.ranks)}, {bytes_text(each.bytes)}: {each.why}"
-        for each in item.collectives
+        f"{collective.op} {ranks_text(collective.ranks)}, {bytes_text(collective.bytes)}: "
+        f"{collective.why}"
+        for collective in item.collectives
     ]
     if judgement.repeats > 1:
         parts.append(f"repeated over {judgement.repeats}")

@@ -231,10 +231,10 @@ def _plan_facts(plan: FusionPlan) -> list[tuple[str, str]]:
         ("machine", machine_text(plan.machine)),
         ("compute", f"{seconds_text(plan.compute_seconds)} a step, modelled"),
     ]
-    for name, each in (("gradient sums", plan.sums), ("gathers of weights", plan.gathers)):
-        if each.hideable:
-            exposed = f"{seconds_text(each.exposed)} not hidden"
-            facts.append((name, f"{seconds_text(each.hideable)}, of which {exposed}"))
+    for name, overlap in (("gradient sums", plan.sums), ("gathers of weights", plan.gathers)):
+        if overlap.hideable:
+            exposed = f"{seconds_text(overlap.exposed)} not hidden"
+            facts.append((name, f"{seconds_text(overlap.hideable)}, of which {exposed}"))
     if plan.unknown_operators:
         what = plural(plan.unknown_operators, "operator")
         facts.append(("limits", f"{what} without a count of operations: priced by bytes alone"))

@@ -357,8 +357,8 @@ def _unfit(item: Transfer) -> Mismatch:
 
 
 def _order(order: PlayedOrder | None) -> OrderPlayed:
-    told = order or PlayedOrder("dumps")
-    return OrderPlayed(source=told.source, paths=list(told.paths), notes=list(told.notes))
+    played = order or PlayedOrder("dumps")
+    return OrderPlayed(source=played.source, paths=list(played.paths), notes=list(played.notes))
 
 
 def hang_report(view: HangView, is_page: bool = False) -> Report:

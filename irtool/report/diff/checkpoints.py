@@ -129,19 +129,21 @@ class CheckpointsAnswer(
 
 def checkpoints_answer(view: CheckpointView) -> CheckpointsAnswer:
     """The answer for scripts."""
-    found = view.comparison
+    comparison = view.comparison
     return CheckpointsAnswer(
-        identical=found.is_equal,
-        left=_side(found.left),
-        right=_side(found.right),
-        parameters=[_parameter(one) for one in found.parameters],
-        only_left=[_lone(one) for one in found.only_left],
-        only_right=[_lone(one) for one in found.only_right],
+        identical=comparison.is_equal,
+        left=_side(comparison.left),
+        right=_side(comparison.right),
+        parameters=[_parameter(one) for one in comparison.parameters],
+        only_left=[_lone(one) for one in comparison.only_left],
+        only_right=[_lone(one) for one in comparison.only_right],
         replicas=[
             ReplicaDifference(path=path, name=one.name, rank=one.rank, as_rank=one.as_rank)
-            for path, one in found.odd
+            for path, one in comparison.odd
         ],
-        not_joined=[NotJoined(path=path, name=name, why=why) for path, name, why in found.apart],
+        not_joined=[
+            NotJoined(path=path, name=name, why=why) for path, name, why in comparison.apart
+        ],
     )
 
 
@@ -156,7 +158,7 @@ def _lone(one: LoneParameter) -> LoneCheckpointParameter:
 
 
 def _parameter(one: ComparedParameter) -> ParameterDifference:
-    found = one.difference
+    difference = one.difference
     return ParameterDifference(
         left=one.pair.left,
         right=one.pair.right,
@@ -165,16 +167,16 @@ def _parameter(one: ComparedParameter) -> ParameterDifference:
         right_type=one.dtypes[1],
         left_shape=list(one.shapes[0]),
         right_shape=list(one.shapes[1]),
-        verdict=found.verdict,
-        unequal=found.unequal,
+        verdict=difference.verdict,
+        unequal=difference.unequal,
         elements=one.elements,
-        largest=found.largest,
-        relative=found.relative,
-        factor=found.factor,
-        rest=found.rest,
-        broken_left=found.broken_left,
-        broken_right=found.broken_right,
-        note=found.note,
+        largest=difference.largest,
+        relative=difference.relative,
+        factor=difference.factor,
+        rest=difference.rest,
+        broken_left=difference.broken_left,
+        broken_right=difference.broken_right,
+        note=difference.note,
     )
 
 
@@ -183,98 +185,101 @@ def _parameter(one: ComparedParameter) -> ParameterDifference:
 
 def checkpoints_report(view: CheckpointView) -> Report:
     """The answer, what was compared, and the parameters that differ, the worst first."""
-    found = view.comparison
-    elements: list[Element] = [Facts(_facts(found))]
+    comparison = view.comparison
+    elements: list[Element] = [Facts(_facts(comparison))]
     most = rows_shown(view.limit)
-    differing = sorted(found.differing, key=_badness)
+    differing = sorted(comparison.differing, key=_badness)
     if differing:
         elements.append(_differences(differing, most))
-    for side, alone in (("left", found.only_left), ("right", found.only_right)):
+    for side, alone in (("left", comparison.only_left), ("right", comparison.only_right)):
         if alone:
             elements.append(_alone_table(side, alone, most))
-    if found.odd:
+    if comparison.odd:
         columns = (text_column("checkpoint"), text_column("parameter"), text_column("replica"))
         rows: list[list[Cell]] = [
             [path, one.name, f"rank {one.rank} is not as rank {one.as_rank}"]
-            for path, one in found.odd
+            for path, one in comparison.odd
         ]
         elements.append(Table("Replicas that differ", columns, rows, most=most))
-    if found.apart:
+    if comparison.apart:
         columns = (text_column("checkpoint"), text_column("parameter"), text_column("why"))
         elements.append(
-            Table("Not put together", columns, [list(row) for row in found.apart], most=most)
+            Table("Not put together", columns, [list(row) for row in comparison.apart], most=most)
         )
     return Report(
-        f"diff: {found.left.path} ↔ {found.right.path}",
-        Answer(answer_text(found), "good" if found.is_equal else "bad", _notes(found)),
+        f"diff: {comparison.left.path} ↔ {comparison.right.path}",
+        Answer(
+            answer_text(comparison), "good" if comparison.is_equal else "bad", _notes(comparison)
+        ),
         elements,
     )
 
 
-def answer_text(found: CheckpointComparison) -> str:
+def answer_text(comparison: CheckpointComparison) -> str:
     """The answer in one line."""
-    differing = found.differing
+    differing = comparison.differing
     if not differing:
-        if found.is_equal:
-            rounded = sum(one.difference.verdict == "rounded" for one in found.parameters)
+        if comparison.is_equal:
+            rounded = sum(one.difference.verdict == "rounded" for one in comparison.parameters)
             more = f", {rounded} of them but for rounding to another type" if rounded else ""
-            return f"the same {plural(len(found.parameters), 'parameter')}{more}"
-        if not found.parameters:
+            return f"the same {plural(len(comparison.parameters), 'parameter')}{more}"
+        if not comparison.parameters:
             return "no parameter of one checkpoint is in the other"
-        return f"what both have is the same ({plural(len(found.parameters), 'parameter')})"
+        return f"what both have is the same ({plural(len(comparison.parameters), 'parameter')})"
     worst = min(differing, key=_badness)
     return (
-        f"{part_text(len(differing), len(found.parameters))} parameters differ, first of all "
+        f"{part_text(len(differing), len(comparison.parameters))} parameters differ, first of all "
         f"{worst.pair.left}: {_what(worst)}"
     )
 
 
 def _what(one: ComparedParameter) -> str:
-    found = one.difference
-    match found.verdict:
+    difference = one.difference
+    match difference.verdict:
         case "scaled":
-            return f"{found.factor:.6g} times the left one"
+            return f"{difference.factor:.6g} times the left one"
         case "differs":
-            broken = found.broken_left, found.broken_right
+            broken = difference.broken_left, difference.broken_right
             if broken[0] != broken[1]:
                 side = "right" if broken[1] > broken[0] else "left"
                 return f"{plural(max(broken), 'element')} not finite on the {side}"
-            many = found.unequal == one.elements
+            many = difference.unequal == one.elements
             where = (
                 f"all {count_text(one.elements)}"
                 if many
-                else part_text(found.unequal, one.elements)
+                else part_text(difference.unequal, one.elements)
             )
-            if math.isinf(found.relative):
+            if math.isinf(difference.relative):
                 return f"zero on the left, and not on the right; in {where} elements"
-            return f"{error_text(found.relative)} relative, in {where} elements"
+            return f"{error_text(difference.relative)} relative, in {where} elements"
         case "shape":
             return f"{tuple_text(one.shapes[0])} and {tuple_text(one.shapes[1])}"
         case "unreadable":
-            return found.note
+            return difference.note
         case _:
-            return WORDS[found.verdict]
+            return WORDS[difference.verdict]
 
 
 def _badness(one: ComparedParameter) -> tuple[int, float]:
     """Sorts the worst first: broken, unreadable and of another shape, then by how far apart."""
-    found = one.difference
-    broken = found.broken_left != found.broken_right
-    grave = broken or found.verdict in ("unreadable", "shape")
-    distance = found.relative if math.isfinite(found.relative) else 1e300
+    difference = one.difference
+    broken = difference.broken_left != difference.broken_right
+    grave = broken or difference.verdict in ("unreadable", "shape")
+    distance = difference.relative if math.isfinite(difference.relative) else 1e300
     return (0 if grave else 1, -distance)
 
 
-def _facts(found: CheckpointComparison) -> list[tuple[str, Cell]]:
+def _facts(comparison: CheckpointComparison) -> list[tuple[str, Cell]]:
     facts: list[tuple[str, Cell]] = [
-        (name, _side_text(side)) for name, side in (("left", found.left), ("right", found.right))
+        (name, _side_text(side))
+        for name, side in (("left", comparison.left), ("right", comparison.right))
     ]
-    counts = Counter(one.difference.verdict for one in found.parameters)
-    told = [
+    counts = Counter(one.difference.verdict for one in comparison.parameters)
+    verdicts = [
         f"{count_text(counts[verdict])} {WORDS[verdict]}" for verdict in WORDS if counts[verdict]
     ]
-    facts.append(("parameters", ", ".join(told) or "none in common"))
-    paired = Counter(one.pair.how for one in found.parameters)
+    facts.append(("parameters", ", ".join(verdicts) or "none in common"))
+    paired = Counter(one.pair.how for one in comparison.parameters)
     others = [f"{paired[how]} by {how}" for how in paired if how != "name"]
     if others:
         facts.append(("paired otherwise", ", ".join(others)))
@@ -286,31 +291,33 @@ def _side_text(side: Side) -> str:
     return f"{side.path} ({size}{f' of {side.ranks} ranks' if side.ranks > 1 else ''})"
 
 
-def _notes(found: CheckpointComparison) -> list[str]:
+def _notes(comparison: CheckpointComparison) -> list[str]:
     """What several differences have in common."""
     notes: list[str] = []
     factors = [
-        one.difference.factor for one in found.differing if one.difference.verdict == "scaled"
+        one.difference.factor for one in comparison.differing if one.difference.verdict == "scaled"
     ]
     if len(factors) > 1 and max(factors) - min(factors) <= _ALIKE * abs(factors[0]):
         notes.append(f"{len(factors)} parameters are {factors[0]:.6g} times the left ones")
-    alone = len(found.only_left), len(found.only_right)
+    alone = len(comparison.only_left), len(comparison.only_right)
     if any(alone):
-        told = [
+        texts = [
             f"{plural(count, 'parameter')} only on the {side}"
             for count, side in zip(alone, ("left", "right"), strict=True)
             if count
         ]
-        notes.append(", ".join(told) + ("; --map FILE pairs names" if all(alone) else ""))
-    reshaped = any(one.difference.verdict == "shape" for one in found.differing)
-    if reshaped and found.left.ranks != found.right.ranks:
+        notes.append(", ".join(texts) + ("; --map FILE pairs names" if all(alone) else ""))
+    reshaped = any(one.difference.verdict == "shape" for one in comparison.differing)
+    if reshaped and comparison.left.ranks != comparison.right.ranks:
         notes.append(
             "ranks may hold slices: --left-strategy and --right-strategy name the files that say "
             "how they lie"
         )
-    elif found.apart:
+    elif comparison.apart:
         hint = "--left-strategy and --right-strategy name the files that say how they lie"
-        notes.append(f"{plural(len(found.apart), 'parameter')} could not be put together: {hint}")
+        notes.append(
+            f"{plural(len(comparison.apart), 'parameter')} could not be put together: {hint}"
+        )
     return notes
 
 
@@ -325,15 +332,15 @@ def _differences(differing: Sequence[ComparedParameter], most: int | None) -> Ta
     )
     rows: list[list[Cell]] = []
     for one in differing:
-        found = one.difference
-        measured = found.verdict not in ("shape", "unreadable", "transposed")
+        difference = one.difference
+        measured = difference.verdict not in ("shape", "unreadable", "transposed")
         name = one.pair.left
         if one.pair.right != name:
             name += f" ↔ {one.pair.right}"
         figures: list[Cell] = [None, None, None]
         if measured:
-            factor = found.factor if math.isfinite(found.factor) else None
-            figures = [found.relative, found.largest, factor]
+            factor = difference.factor if math.isfinite(difference.factor) else None
+            figures = [difference.relative, difference.largest, factor]
         rows.append([name, _what(one), *figures, one.elements])
     return Table("Parameters that differ", columns, rows, noun="parameter", most=most)
 

@@ -288,7 +288,7 @@ def diff_elements(view: DiffView, is_page: bool) -> Iterator[Element]:
     roots = [pattern for pattern in view.patterns if not pattern.first.follows]
     if roots:
         yield _edits_table(roots, view.limit, is_page)
-    following = sum(len(each.edits) for each in view.patterns if each.first.follows)
+    following = sum(len(pattern.edits) for pattern in view.patterns if pattern.first.follows)
     if following:
         yield Note(
             f"{plural(following, 'more result')} changed type only because an operand did "

@@ -75,14 +75,14 @@ class DoctorAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag
     figures: RunFigures
 
 
-def doctor_answer(found: Examination, context: RunContext) -> DoctorAnswer:
+def doctor_answer(examination: Examination, context: RunContext) -> DoctorAnswer:
     """The answer for scripts."""
     return DoctorAnswer(
-        path=found.path,
-        healthy=found.is_healthy,
-        findings=[_finding(item) for item in found.findings],
-        not_judged=[_unjudged(item) for item in found.not_judged],
-        figures=_figures(found.figures),
+        path=examination.path,
+        healthy=examination.is_healthy,
+        findings=[_finding(item) for item in examination.findings],
+        not_judged=[_unjudged(item) for item in examination.not_judged],
+        figures=_figures(examination.figures),
         **context_fields(context),
     )
 
@@ -110,16 +110,16 @@ def _unjudged(item: NotJudged) -> UnjudgedTask:
     return UnjudgedTask(task=item.task, why=item.why)
 
 
-def _figures(found: Figures) -> RunFigures:
+def _figures(figures: Figures) -> RunFigures:
     return RunFigures(
-        devices=found.devices,
-        ranks=found.ranks,
-        stages=found.stages,
-        axes=found.axes,
-        parameters=found.parameters,
-        step_seconds=found.step,
-        seconds=found.seconds,
-        communication_share=found.communication,
-        peak_bytes=found.peak,
-        machine=found.target,
+        devices=figures.devices,
+        ranks=figures.ranks,
+        stages=figures.stages,
+        axes=figures.axes,
+        parameters=figures.parameters,
+        step_seconds=figures.step,
+        seconds=figures.seconds,
+        communication_share=figures.communication,
+        peak_bytes=figures.peak,
+        machine=figures.target,
     )

@@ -24,7 +24,7 @@ _MOST = 10
 
 
 def doctor_report(
-    found: Examination,
+    examination: Examination,
     limit: int | None,
     is_page: bool,
     pages: Sequence[tuple[str, str]] = (),
@@ -32,34 +32,36 @@ def doctor_report(
     """What is wrong, the gravest first; of a healthy run the figures that one wants first.
 
     Args:
-        found: what the doctor says.
+        examination: what the doctor says.
         limit: findings that text tells of.
         is_page: whether all are shown.
         pages: of each question, beside the page of all: the command and its file. One that a
             finding names stands behind it, others behind the overview.
     """
-    elements: list[Element] = [Facts(list(_figures(found)))]
+    elements: list[Element] = [Facts(list(_figures(examination)))]
     linked = dict(pages)
-    told = {item.command for item in found.findings}
-    elements += [Note(title, page=file) for title, file in pages if title not in told]
+    commands = {item.command for item in examination.findings}
+    elements += [Note(title, page=file) for title, file in pages if title not in commands]
     most = None if is_page else rows_shown(limit, _MOST)
-    shown = found.findings[:most]
+    shown = examination.findings[:most]
     for number, item in enumerate(shown, 1):
         title = f"{number}. {item.severity}, {item.task}: {item.message}"
         page = linked.get(item.command)
         elements.append(Facts(list(_finding(item, with_command=page is None)), title))
         if page is not None:
             elements.append(Note(item.command, page=page))
-    if len(shown) < len(found.findings):
-        rest = plural(len(found.findings) - len(shown), "more finding")
+    if len(shown) < len(examination.findings):
+        rest = plural(len(examination.findings) - len(shown), "more finding")
         elements.append(Note(f"… {rest} (--limit 0 shows all)"))
-    if found.not_judged:
-        elements.append(Facts([(item.task, item.why) for item in found.not_judged], "Not judged"))
-    return Report(f"doctor: {found.path}", _answer(found), elements, found.path)
+    if examination.not_judged:
+        elements.append(
+            Facts([(item.task, item.why) for item in examination.not_judged], "Not judged")
+        )
+    return Report(f"doctor: {examination.path}", _answer(examination), elements, examination.path)
 
 
-def _answer(found: Examination) -> Answer:
-    counts = Counter(item.severity for item in found.findings)
+def _answer(examination: Examination) -> Answer:
+    counts = Counter(item.severity for item in examination.findings)
     parts = [
         plural(counts[severity], noun)
         for severity, noun in (("error", "error"), ("warning", "warning"), ("info", "opportunity"))
@@ -67,9 +69,11 @@ def _answer(found: Examination) -> Answer:
     ]
     text = ", ".join(parts)
     tone: Tone = "bad"
-    if found.is_healthy:
-        tone = "good" if _is_judged(found) else "unknown"
-        clear = "nothing wrong" if _is_judged(found) else "nothing wrong in what could be judged"
+    if examination.is_healthy:
+        tone = "good" if _is_judged(examination) else "unknown"
+        clear = (
+            "nothing wrong" if _is_judged(examination) else "nothing wrong in what could be judged"
+        )
         text = f"{clear}; {text}" if text else clear
     return Answer(text, tone)
 
@@ -78,12 +82,12 @@ _MEANT = ("loss", "precision", "compile-failure", "failed-node")
 """Tasks that most healthy runs leave nothing for."""
 
 
-def _is_judged(found: Examination) -> bool:
-    return all(item.task in _MEANT for item in found.not_judged)
+def _is_judged(examination: Examination) -> bool:
+    return all(item.task in _MEANT for item in examination.not_judged)
 
 
-def _figures(found: Examination) -> Iterator[tuple[str, Cell]]:
-    figures = found.figures
+def _figures(examination: Examination) -> Iterator[tuple[str, Cell]]:
+    figures = examination.figures
     if figures.devices is not None:
         axes = " × ".join(map(str, figures.axes))
         stages = f", {plural(figures.stages or 1, 'stage')}"
@@ -144,13 +148,16 @@ def _gain(item: Diagnosis) -> str:
     return ", ".join(parts)
 
 
-def commands_of(found: Examination) -> Sequence[tuple[str, ...]]:
+def commands_of(examination: Examination) -> Sequence[tuple[str, ...]]:
     """The commands that findings name, and those behind the figures of the overview, each once."""
-    figures, commands = found.figures, [item.arguments for item in found.findings]
+    figures, commands = examination.figures, [item.arguments for item in examination.findings]
     if figures.step is not None:
-        commands.append(("irtool", "cost", found.path))
+        commands.append(("irtool", "cost", examination.path))
     if figures.peak is not None:
-        commands += [("irtool", "memory", found.path), ("irtool", "comm", "groups", found.path)]
+        commands += [
+            ("irtool", "memory", examination.path),
+            ("irtool", "comm", "groups", examination.path),
+        ]
     if (figures.stages or 1) > 1:
-        commands.append(("irtool", "pipeline", found.path))
+        commands.append(("irtool", "pipeline", examination.path))
     return list(dict.fromkeys(commands))

@@ -36,5 +36,5 @@ def gitlab_pieces(findings: Findings) -> Iterator[str]:
 
 def _description(finding: Finding) -> str:
     text = f"{finding.code}: {finding.message}"
-    told = consequences(finding)
-    return f"{text} (what comes of it: {told})" if told else text
+    effects = consequences(finding)
+    return f"{text} (what comes of it: {effects})" if effects else text

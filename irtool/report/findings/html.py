@@ -47,9 +47,9 @@ def _graph(findings: Findings, dump: Dump, command: str) -> form.Explorer:
         if finding.file == dump.path and finding.node is not None:
             worst.setdefault(finding.line, finding)
     marks = {
-        node: Mark(None, found.severity, f"{found.code}: {found.message}")
+        node: Mark(None, gravest.severity, f"{gravest.code}: {gravest.message}")
         for node in dump.nodes()
-        if (found := worst.get(node.line)) is not None
+        if (gravest := worst.get(node.line)) is not None
     }
     overlay = Overlay("findings", f"findings of {command}", marks=marks)
     return form.Explorer(relative(dump.path), graph_data(dump, None, [overlay]))

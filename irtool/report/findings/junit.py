@@ -19,17 +19,17 @@ def junit_pieces(
     suites: dict[str, list[Finding]] = {file: [] for file in files}
     for finding in findings.items:
         suites.setdefault(finding.file, []).append(finding)
-    tests = sum(max(len(found), 1) for found in suites.values())
+    tests = sum(max(len(cases), 1) for cases in suites.values())
     failures = len(findings.items)
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield f'<testsuites name="irtool {command}" tests="{tests}" failures="{failures}" errors="0">\n'
-    for file, found in suites.items():
+    for file, cases in suites.items():
         name = quoteattr(escape(relative(file)))
-        count = f'tests="{max(len(found), 1)}" failures="{len(found)}" errors="0" skipped="0"'
+        count = f'tests="{max(len(cases), 1)}" failures="{len(cases)}" errors="0" skipped="0"'
         yield f" <testsuite name={name} {count}>\n"
-        if not found:
+        if not cases:
             yield f'  <testcase name="no findings" classname={name}/>\n'
-        for finding in found:
+        for finding in cases:
             yield from _case(finding, name, names)
         yield " </testsuite>\n"
     yield "</testsuites>\n"

@@ -51,13 +51,13 @@ def seen(finding: Finding, most: int = 8) -> list[str]:
 
 def consequences(finding: Finding, most: int = 4) -> str:
     """What comes of a finding, in one line; "" where nothing is told to."""
-    told = [
+    effects = [
         place.message.removeprefix(CONSEQUENCE)
         for place in finding.related
         if place.message.startswith(CONSEQUENCE)
     ]
-    more = [f"{count_text(len(told) - most)} more"] if len(told) > most else []
-    return "; ".join([*told[:most], *more])
+    more = [f"{count_text(len(effects) - most)} more"] if len(effects) > most else []
+    return "; ".join([*effects[:most], *more])
 
 
 def relative(path: str) -> str:

@@ -83,7 +83,7 @@ def _result(finding: Finding, places: dict[str, int]) -> dict[str, object]:
     made["level"] = _LEVELS[finding.severity]
     made["message"] = {"text": _message(finding)}
     made["locations"] = [_primary(finding)]
-    related = [_related(number, *each) for number, each in enumerate(_others(finding), 1)]
+    related = [_related(number, *other) for number, other in enumerate(_others(finding), 1)]
     if related:
         made["relatedLocations"] = related
     made["partialFingerprints"] = {"irtoolFinding/v1": finding.fingerprint}

@@ -110,9 +110,9 @@ def gain_text(gain: Gain) -> str:
 
 def _others_text(first: Finding, others: Sequence[Finding]) -> str:
     places = [
-        (f"line {each.line}" if each.file == first.file else each.place)
-        + (f" {each.node}" if each.node else "")
-        for each in others[:_MOST_PLACES]
+        (f"line {other.line}" if other.file == first.file else other.place)
+        + (f" {other.node}" if other.node else "")
+        for other in others[:_MOST_PLACES]
     ]
     if len(others) > _MOST_PLACES:
         places.append(f"… {count_text(len(others) - _MOST_PLACES)} more")
@@ -126,16 +126,16 @@ def _excerpt(finding: Finding, style: TextStyle) -> list[str]:
         return []
     number = str(finding.line)
     room = max(style.width - len(number) - 7, 20)
-    at = max(finding.column - 1, 0)
-    length = min(max(finding.end_column - finding.column, 1), len(text) - at or 1, room)
+    offset = max(finding.column - 1, 0)
+    length = min(max(finding.end_column - finding.column, 1), len(text) - offset or 1, room)
     start = 0
-    if at + length > room:
-        start = max(0, min(at - room // 4, len(text) - room))
+    if offset + length > room:
+        start = max(0, min(offset - room // 4, len(text) - room))
     shown = text[start : start + room]
     lead, end = ("…" if start else ""), ("…" if start + room < len(text) else "")
-    before = lead + escape(shown[: at - start])
-    meant = escape(shown[at - start : at - start + length])
-    after = escape(shown[at - start + length :]) + end
+    before = lead + escape(shown[: offset - start])
+    meant = escape(shown[offset - start : offset - start + length])
+    after = escape(shown[offset - start + length :]) + end
     carets = _paint("^" * max(len(meant), 1), "caret", style)
     bar = " " * len(number)
     return [f"  {number} | {before}{meant}{after}", f"  {bar} | {' ' * len(before)}{carets}"]
@@ -172,7 +172,7 @@ def summary_text(findings: Findings) -> str:
         gone = plural(len(findings.stale), "known finding")
         it = "it" if len(findings.stale) == 1 else "them"
         lines.append(f"{gone} of the baseline did not come again: --update-baseline takes {it} out")
-        lines += [f"gone: {each}" for each in findings.stale[:_MOST_GONE]]
+        lines += [f"gone: {entry}" for entry in findings.stale[:_MOST_GONE]]
         if len(findings.stale) > _MOST_GONE:
             lines.append(f"gone: … {count_text(len(findings.stale) - _MOST_GONE)} more")
     lines += [f"not judged: {line}" for line in silenced_lines(findings.silenced)]
@@ -206,9 +206,9 @@ def _suppressed_text(suppressed: Sequence[Finding]) -> str:
 def silenced_lines(silenced: Sequence[Silenced]) -> list[str]:
     """Rules that could not look, by what they lacked."""
     groups: dict[tuple[str, str, int, int], list[str]] = {}
-    for each in silenced:
-        key = (each.need, each.reason, each.count, each.total)
-        groups.setdefault(key, []).append(each.code)
+    for rule in silenced:
+        key = (rule.need, rule.reason, rule.count, rule.total)
+        groups.setdefault(key, []).append(rule.code)
     lines: list[str] = []
     for (need, reason, count, total), codes in groups.items():
         text = f"{_codes_text(codes)} {_NEED_TEXTS.get(need, f'without {need}')}"
@@ -220,11 +220,11 @@ def silenced_lines(silenced: Sequence[Silenced]) -> list[str]:
 
 def _codes_text(codes: Sequence[str]) -> str:
     """``COM001, COM004-COM006``."""
-    found: list[list[str]] = []
+    runs: list[list[str]] = []
     for code in sorted(set(codes)):
-        last = found[-1][-1] if found else ""
+        last = runs[-1][-1] if runs else ""
         if last[:-3] == code[:-3] and last and int(last[-3:]) + 1 == int(code[-3:]):
-            found[-1].append(code)
+            runs[-1].append(code)
         else:
-            found.append([code])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(run) for run in found)
+            runs.append([code])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs)

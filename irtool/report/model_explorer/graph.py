@@ -53,7 +53,7 @@ def model_explorer_graph(material: Material, id: str, report: CheckResult | None
 def leaf_keys(material: Material) -> dict[Leaf, str]:
     """Ids of nodes: ``57:%12`` (line and id), numbered where a statement runs several times."""
     seen: Counter[str] = Counter()
-    found: dict[Leaf, str] = {}
+    by_leaf: dict[Leaf, str] = {}
     for leaf in material.leaves:
         source = f"{leaf.source}:" if leaf.source is not None else ""
         if leaf.node is not None:
@@ -61,8 +61,8 @@ def leaf_keys(material: Material) -> dict[Leaf, str]:
         else:
             key = f"{source}parameter {escape(leaf.name)}"
         seen[key] += 1
-        found[leaf] = key if seen[key] == 1 else f"{key}#{seen[key]}"
-    return found
+        by_leaf[leaf] = key if seen[key] == 1 else f"{key}#{seen[key]}"
+    return by_leaf
 
 
 def namespace(leaf: Leaf) -> str:
@@ -112,19 +112,19 @@ def sync_navigation(
 
 
 def _keys_by_node(material: Material) -> dict[Node, list[str]]:
-    found: dict[Node, list[str]] = defaultdict(list)
+    by_node: dict[Node, list[str]] = defaultdict(list)
     for leaf, key in leaf_keys(material).items():
         if leaf.node is not None:
-            found[leaf.node].append(key)
-    return found
+            by_node[leaf.node].append(key)
+    return by_node
 
 
 def _keys_by_parameter(material: Material) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
+    by_name: dict[str, list[str]] = defaultdict(list)
     for leaf, key in leaf_keys(material).items():
         if leaf.node is None:
-            found[leaf.name].append(key)
-    return found
+            by_name[leaf.name].append(key)
+    return by_name
 
 
 # ---- one node --------------------------------------------------------------------------------
@@ -174,8 +174,8 @@ def _node(
 def _colour(leaf: Leaf) -> str:
     if leaf.node is None:
         return ""
-    found = BY_KEY.get(class_of(leaf.node))
-    return found.colour if found and found.colour != "#FFFFFF" else ""
+    operator_class = BY_KEY.get(class_of(leaf.node))
+    return operator_class.colour if operator_class and operator_class.colour != "#FFFFFF" else ""
 
 
 def _output(leaf: Leaf) -> list[Object]:
@@ -191,7 +191,7 @@ def _facts(leaf: Leaf, report: CheckResult | None) -> list[tuple[str, str]]:
         type = leaf.parameter.type if leaf.parameter else None
         return [("type", type.short() if type else ""), ("bytes", _bytes(leaf.bytes))]
     location = node.location
-    found = [
+    facts = [
         ("id", node.id),
         ("line", str(node.line)),
         ("name", node.name or ""),
@@ -204,16 +204,16 @@ def _facts(leaf: Leaf, report: CheckResult | None) -> list[tuple[str, str]]:
         ("output strategy", tuple_text(node.written_strategy("out_strategy"))),
         ("calls", ", ".join(node.callees)),
     ]
-    found += _communication(node)
+    facts += _communication(node)
     operator = report.operator(node) if report is not None else None
     if operator is not None:
-        found += [
+        facts += [
             ("verdict", operator.verdict),
             ("device matrix", tuple_text(operator.device_matrix)),
             ("input slices", tuple_text(operator.input_slices)),
             ("output slices", tuple_text(operator.output_slices)),
         ]
-        found += [
+        facts += [
             (
                 f"then {item.op}",
                 f"ranks {ranks_text(item.ranks)}, {bytes_text(item.bytes)}, {item.why}",
@@ -226,19 +226,19 @@ def _facts(leaf: Leaf, report: CheckResult | None) -> list[tuple[str, str]]:
         ("primal", node.primal_attributes),
     ):
         for key, value in block.items() if block is not None else ():
-            found.append((f"{title}: {key}", str(value)))
-    return found
+            facts.append((f"{title}: {key}", str(value)))
+    return facts
 
 
 def _communication(node: Node) -> list[tuple[str, str]]:
-    found = collective(node) if node.op in COMMUNICATION else None
-    if found is None:
+    communication = collective(node) if node.op in COMMUNICATION else None
+    if communication is None:
         return []
     return [
-        ("ranks", ranks_text(found.ranks) if found.ranks else ""),
-        ("group", found.group or ""),
-        ("communicates", _bytes(found.bytes)),
-        ("why", found.origin),
+        ("ranks", ranks_text(communication.ranks) if communication.ranks else ""),
+        ("group", communication.group or ""),
+        ("communicates", _bytes(communication.bytes)),
+        ("why", communication.origin),
     ]
 
 
@@ -247,8 +247,8 @@ def _bytes(size: int | None) -> str:
 
 
 def _partners(material: Material) -> dict[Leaf, list[Leaf]]:
-    found: dict[Leaf, list[Leaf]] = defaultdict(list)
+    partners: dict[Leaf, list[Leaf]] = defaultdict(list)
     for bond in material.bonds:
-        found[bond.left].append(bond.right)
-        found[bond.right].append(bond.left)
-    return found
+        partners[bond.left].append(bond.right)
+        partners[bond.right].append(bond.left)
+    return partners

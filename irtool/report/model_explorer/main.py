@@ -66,5 +66,5 @@ def _node(node: dict[str, Any]) -> Any:
 
 
 def _metadata(item: dict[str, Any]) -> Any:
-    attributes = [graph_builder.KeyValue(**each) for each in item["attrs"]]
+    attributes = [graph_builder.KeyValue(**attribute) for attribute in item["attrs"]]
     return graph_builder.MetadataItem(id=item["id"], attrs=attributes)

@@ -24,7 +24,9 @@ def node_data(
     """
     keys = leaf_keys(material)
     sizes = {keys[leaf]: leaf.bytes for leaf in material.leaves if leaf.node and leaf.bytes}
-    found = {"bytes": {graph: _data("bytes of results", _numbers(sizes, "bytes"), gradient=True)}}
+    by_topic = {
+        "bytes": {graph: _data("bytes of results", _numbers(sizes, "bytes"), gradient=True)}
+    }
     for overlay in overlays:
         marks = {
             keys[leaf]: overlay.marks[leaf.node]
@@ -33,8 +35,8 @@ def node_data(
         }
         by_value = all(mark.severity is None for mark in marks.values())
         results = {key: _result(mark, overlay.unit) for key, mark in marks.items()}
-        found[overlay.topic] = {graph: _data(overlay.title, results, gradient=by_value)}
-    return found
+        by_topic[overlay.topic] = {graph: _data(overlay.title, results, gradient=by_value)}
+    return by_topic
 
 
 def _numbers(values: Mapping[str, int | None], unit: str) -> dict[str, Object]:
@@ -62,6 +64,6 @@ def _data(name: str, results: dict[str, Object], gradient: bool) -> Object:
     if gradient:
         steps = len(SEQUENTIAL) - 1
         made["gradient"] = [
-            {"stop": at / steps, "bgColor": colour} for at, colour in enumerate(SEQUENTIAL)
+            {"stop": index / steps, "bgColor": colour} for index, colour in enumerate(SEQUENTIAL)
         ]
     return made

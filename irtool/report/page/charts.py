@@ -247,8 +247,8 @@ def cells(rows: Sequence[tuple[str, Sequence[tuple[str, int, str]]]], names: Seq
     high = min(size, 26.0)
     drawn = _legend(names, "", True)
     top = 32
-    for at, (name, row) in enumerate(rows):
-        y = top + at * (high + 4)
+    for index, (name, row) in enumerate(rows):
+        y = top + index * (high + 4)
         drawn.append(_label(left - 8, y + high / 2 + 4, shortened(name, 24), "", "end"))
         for column, (label, series, title) in enumerate(row):
             x = left + column * size
@@ -320,8 +320,8 @@ def _inner_ticks(low: float, high: float) -> list[float]:
         return [low]
     step = _round_step((high - low) / 6)
     first = math.ceil(low / step - 1e-9)
-    found = [step * index for index in range(first, math.floor(high / step + 1e-9) + 1)]
-    return [float(round(tick, 12)) for tick in found]
+    ticks = [step * index for index in range(first, math.floor(high / step + 1e-9) + 1)]
+    return [float(round(tick, 12)) for tick in ticks]
 
 
 def _round_step(rough: float) -> float:

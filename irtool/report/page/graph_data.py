@@ -62,8 +62,8 @@ def graph_data(
     """
     named = [("", dump)] if isinstance(dump, Dump) else list(dump)
     columns = _Columns(report)
-    for source, each in named:
-        columns.add_dump(source, each)
+    for source, part in named:
+        columns.add_dump(source, part)
     for tail, head, word in links:
         columns.link(tail, head, word)
     laid = list(overlays)
@@ -71,9 +71,9 @@ def graph_data(
         # The network, not the training step around it.
         judged = [operator.node for operator in report.operators]
         first = min(judged, key=lambda node: node.line, default=None)
-    found = columns.data(laid)
+    data = columns.data(laid)
     number = columns.number.get(first) if first is not None else None
-    return found if number is None else {"first": number, **found}
+    return data if number is None else {"first": number, **data}
 
 
 class _Strings:
@@ -231,13 +231,13 @@ class _Columns:
         called = node.graph.called(node)
         for position, operand in enumerate(node.operands):
             for reference in nested_references(operand):
-                found = node.graph.source(reference)
-                if isinstance(found, AmbiguousReference):
-                    found = found.likely
-                if isinstance(found, Graph):
-                    self._from_graph(found, own, position)
+                source = node.graph.source(reference)
+                if isinstance(source, AmbiguousReference):
+                    source = source.likely
+                if isinstance(source, Graph):
+                    self._from_graph(source, own, position)
                     continue
-                producer = self._number_of(found)
+                producer = self._number_of(source)
                 if producer is None:
                     continue
                 takers = self._entries(called, node, position)
@@ -252,14 +252,14 @@ class _Columns:
 
     def _entries(self, called: Sequence[Graph], node: Node, position: int) -> list[int]:
         """Parameters of called graphs that an operand becomes, where their numbers agree."""
-        found: list[int] = []
+        parameters: list[int] = []
         for graph in called:
             if len(graph.parameters) != len(node.operands):
                 return []
             number = self._of_parameter.get(graph.parameters[position])
             if number is not None:
-                found.append(number)
-        return found
+                parameters.append(number)
+        return parameters
 
     def _through_callee(self, node: Node, own: list[int]) -> None:
         """A call of a computed function takes what computes the function."""
@@ -286,9 +286,9 @@ class _Columns:
         users: dict[int, list[int]] = {}
         for taker in range(first, len(self.kinds)):
             edges = self.edges[taker]
-            for at in range(0, len(edges), 3):
-                if self.kinds[taker] != PASSING or self._passes(taker, edges[at + 1]):
-                    users.setdefault(edges[at], []).append(taker)
+            for offset in range(0, len(edges), 3):
+                if self.kinds[taker] != PASSING or self._passes(taker, edges[offset + 1]):
+                    users.setdefault(edges[offset], []).append(taker)
         own = [n for n in range(first, len(self.kinds)) if self.kinds[n] in (WEIGHT, INPUT)]
         hidden = [kind == PASSING for kind in self.kinds]
         for result in (n for n in range(first, len(self.kinds)) if self.kinds[n] == RESULT):
@@ -315,8 +315,8 @@ class _Columns:
                 break
         return ()
 
-    def _tie(self, found: Ties) -> None:
-        for tie in found:
+    def _tie(self, pairs: Ties) -> None:
+        for tie in pairs:
             left, right = self._number_of(tie.left), self._number_of(tie.right)
             if left is not None and right is not None:
                 self.ties.append([left, right, self.text(tie.kind), int(tie.certain)])

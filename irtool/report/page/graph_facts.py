@@ -85,19 +85,22 @@ def _judged(report: OperatorReport) -> Iterator[Fact]:
 
 
 def _communicated(node: Node) -> Iterator[Fact]:
-    found = collective(node)
-    if found is None:
+    communication = collective(node)
+    if communication is None:
         return
-    yield "collective", found.op + (f" ({found.reduction})" if found.reduction else "")
-    yield "why", found.origin
-    yield "ranks", ranks_text(found.ranks)
-    if found.group:
-        yield "group", found.group
-    yield "communicated", bytes_text(found.bytes)
-    if found.peer is not None:
-        yield "peer rank", str(found.peer)
-    if found.parameter:
-        yield "parameter", found.parameter
+    yield (
+        "collective",
+        communication.op + (f" ({communication.reduction})" if communication.reduction else ""),
+    )
+    yield "why", communication.origin
+    yield "ranks", ranks_text(communication.ranks)
+    if communication.group:
+        yield "group", communication.group
+    yield "communicated", bytes_text(communication.bytes)
+    if communication.peer is not None:
+        yield "peer rank", str(communication.peer)
+    if communication.parameter:
+        yield "parameter", communication.parameter
 
 
 _SAID = frozenset(("in_strategy", "out_strategy", "in_layout", "out_layout", "group"))

@@ -31,8 +31,8 @@ def graph_page(
     """
     dumps = [("", dump)] if isinstance(dump, Dump) else list(dump)
     laid = list(overlays)
-    count = sum(len(graph.nodes) for _, each in dumps for graph in each.graphs)
-    graphs = sum(len(each.graphs) for _, each in dumps)
+    count = sum(len(graph.nodes) for _, part in dumps for graph in part.graphs)
+    graphs = sum(len(part.graphs) for _, part in dumps)
     answer = f"{plural(count, 'node')} in {plural(graphs, 'graph')}"
     if len(dumps) > 1:
         answer += f" of {plural(len(dumps), 'dump')}"

@@ -72,7 +72,7 @@ def scope_path(node: Node, phase: Phase) -> Path:
     return (phase, *parts)
 
 
-def gradient_paths(phases: Mapping[Node, Phase], found: Iterable[Tie]) -> dict[Node, Path]:
+def gradient_paths(phases: Mapping[Node, Phase], ties: Iterable[Tie]) -> dict[Node, Path]:
     """Where nodes of the backward pass stand: beside their forward operators.
 
     The scopes in the dump often name another layer, since the compiler makes the gradient of an
@@ -80,10 +80,10 @@ def gradient_paths(phases: Mapping[Node, Phase], found: Iterable[Tie]) -> dict[N
     """
     partners = {
         tie.right: tie.left
-        for tie in found
+        for tie in ties
         if tie.kind == "gradient" and isinstance(tie.left, Node) and phases.get(tie.left)
     }
-    backward = {node: at for at, node in enumerate(phases) if phases[node] == "backward"}
+    backward = {node: index for index, node in enumerate(phases) if phases[node] == "backward"}
     pairs = [
         (source, node)
         for node in backward
@@ -124,8 +124,8 @@ def build_tree(paths: Sequence[Path], shown: Sequence[bool]) -> Tree:
     for index, path in enumerate(paths):
         group = root
         for part in path:
-            at = f"{group.path}/{part}" if group.path else part
-            group = group.groups.setdefault(part, Group(part, at, first=index))
+            inner_path = f"{group.path}/{part}" if group.path else part
+            group = group.groups.setdefault(part, Group(part, inner_path, first=index))
         group.members.append(index)
     pending = [root]
     while pending:
@@ -151,9 +151,9 @@ def _fold_numbered(group: Group) -> None:
     """``block0 … block51`` among others become one group; where all are alike, a note says so."""
     alike: dict[tuple[str, str], list[str]] = {}
     for name in group.groups:
-        found = _NUMBERED.match(name.partition("/")[0])
-        if found:
-            alike.setdefault((found[1], found[3]), []).append(name)
+        match = _NUMBERED.match(name.partition("/")[0])
+        if match:
+            alike.setdefault((match[1], match[3]), []).append(name)
     for (before, after), names in alike.items():
         if len(names) < _LEAST_ALIKE:
             continue
@@ -172,7 +172,7 @@ def _fold_numbered(group: Group) -> None:
 def _cut(group: Group, shown: Sequence[bool]) -> None:
     seen = [member for member in group.members if shown[member]]
     if len(seen) > MOST_MEMBERS:
-        parts = [seen[at : at + _PART] for at in range(0, len(seen), _PART)]
+        parts = [seen[start : start + _PART] for start in range(0, len(seen), _PART)]
         group.members = [member for member in group.members if not shown[member]]
         for number, part in enumerate(parts, 1):
             name = f"part {number} of {len(parts)}"
@@ -181,12 +181,12 @@ def _cut(group: Group, shown: Sequence[bool]) -> None:
     if len(group.groups) > _MOST_GROUPS:
         inner = list(group.groups.items())
         group.groups = {}
-        for at in range(0, len(inner), _PART):
-            some = dict(inner[at : at + _PART])
-            first, last = inner[at][0], list(some)[-1]
+        for start in range(0, len(inner), _PART):
+            some = dict(inner[start : start + _PART])
+            first, last = inner[start][0], list(some)[-1]
             name = f"{first} … {last}"
             path = f"{group.path}/{name}".lstrip("/")
-            group.groups[name] = Group(name, path, some, [], inner[at][1].first)
+            group.groups[name] = Group(name, path, some, [], inner[start][1].first)
 
 
 def _columns(root: Group, count: int) -> Tree:
@@ -224,7 +224,7 @@ def parameter_paths(
     Only the phase (or graph) counts in which it is first taken; a weight that the forward pass
     takes stands there.
     """
-    found: dict[int, Path] = {}
+    by_parameter: dict[int, Path] = {}
     for parameter in parameters:
         takers = _takers(parameter, users, hidden)
         if not takers:
@@ -235,13 +235,13 @@ def parameter_paths(
             path = paths[taker]
             if path[:1] == common[:1] and phases[taker] == phases[takers[0]]:
                 length = next(
-                    (at for at, pair in enumerate(zip(common, path, strict=False))
+                    (depth for depth, pair in enumerate(zip(common, path, strict=False))
                      if pair[0] != pair[1]),
                     min(len(common), len(path)),
                 )  # fmt: skip
                 common = common[:length]
-        found[parameter] = common
-    return found
+        by_parameter[parameter] = common
+    return by_parameter
 
 
 def _takers(parameter: int, users: Mapping[int, Sequence[int]], hidden: Sequence[bool]) -> set[int]:

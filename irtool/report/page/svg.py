@@ -64,7 +64,7 @@ def _cleaned(element: ET.Element) -> ET.Element:
 
 def _drawing(element: ET.Element) -> list[ET.Element]:
     """Children that draw; a link is replaced by what it holds."""
-    found: list[ET.Element] = []
+    drawn: list[ET.Element] = []
     pending = list(reversed(list(element)))
     while pending:
         child = pending.pop()
@@ -72,8 +72,8 @@ def _drawing(element: ET.Element) -> list[ET.Element]:
         if name == "a":
             pending += reversed(list(child))
         elif name in _ELEMENTS:
-            found.append(child)
-    return found
+            drawn.append(child)
+    return drawn
 
 
 def _harmless(text: str | None) -> str | None:

@@ -130,8 +130,8 @@ def wrapped(items: Sequence[str], width: int = WIDTH) -> tuple[str, ...]:
 
 
 def _marks(overlays: Sequence[Overlay], nodes: Sequence[Node]) -> tuple[tuple[str, Mark], ...]:
-    found = ((overlay.topic, overlay.of(nodes)) for overlay in overlays)
-    return tuple((topic, mark) for topic, mark in found if mark is not None)
+    marks = ((overlay.topic, overlay.of(nodes)) for overlay in overlays)
+    return tuple((topic, mark) for topic, mark in marks if mark is not None)
 
 
 def _strategy(node: Node) -> str:
@@ -154,13 +154,13 @@ def _name_lines(node: Node, repeats: int) -> tuple[str, ...]:
 def _facts(node: Node, report: CheckResult | None) -> tuple[str, ...]:
     if node.op == "call":
         return tuple(shortened(f"@{name}", WIDTH) for name in node.callees[:3])
-    found = collective(node) if node.op in COMMUNICATION else None
-    if found is not None:
-        ranks = f"ranks {ranks_text(found.ranks)}" if found.ranks else ""
-        if found.peer is not None:
-            ranks = f"{'to' if found.op == 'Send' else 'from'} rank {found.peer}"
-        first = " · ".join(filter(None, (found.reduction, shortened(ranks, WIDTH))))
-        why = found.origin if found.origin != "unknown" else ""
+    communication = collective(node) if node.op in COMMUNICATION else None
+    if communication is not None:
+        ranks = f"ranks {ranks_text(communication.ranks)}" if communication.ranks else ""
+        if communication.peer is not None:
+            ranks = f"{'to' if communication.op == 'Send' else 'from'} rank {communication.peer}"
+        first = " · ".join(filter(None, (communication.reduction, shortened(ranks, WIDTH))))
+        why = communication.origin if communication.origin != "unknown" else ""
         return tuple(filter(None, (first, why)))
     operator = report.operator(node) if report is not None else None
     if operator is None:

@@ -157,20 +157,20 @@ class _Builder:
 
     def _held_lines(self, leaf: Leaf) -> list[str]:
         """The parameter that an operator updates, and those that are written into its box."""
-        found: list[str] = []
+        lines: list[str] = []
         if leaf in self.updates:
             targets = [self.updates[same] for same in self.same[leaf] if same in self.updates]
-            found.append(short_parameter(repeated_name(targets)))
+            lines.append(short_parameter(repeated_name(targets)))
         else:
-            for at, parameter in enumerate(self.held.get(leaf, ())):
+            for index, parameter in enumerate(self.held.get(leaf, ())):
                 others = [self.held.get(same, ()) for same in self.same[leaf]]
-                names = repeated_name([held[at] for held in others if at < len(held)])
+                names = repeated_name([held[index] for held in others if index < len(held)])
                 type = parameter.parameter.type if parameter.parameter else None
                 shape = shape_text(type.dimensions if type else None)
-                found.append(f"{short_parameter(names)} {shape}".rstrip())
-        if len(found) > _MOST_HELD:
-            found[_MOST_HELD:] = [f"… {len(found) - _MOST_HELD} more parameters"]
-        return found
+                lines.append(f"{short_parameter(names)} {shape}".rstrip())
+        if len(lines) > _MOST_HELD:
+            lines[_MOST_HELD:] = [f"… {len(lines) - _MOST_HELD} more parameters"]
+        return lines
 
     def _frame(self, unit: Unit, parent: str, title: str) -> str:
         scope = unit.first
@@ -208,12 +208,12 @@ class _Builder:
                 continue
             if link.tail.source != link.head.source or link.tail.lane == "other":
                 continue
-            at = by_id.get(self.box_of[link.head].frame)
-            while at is not None:
-                if at.kind == "phase" or at.repeats > 1:
-                    values = taken[at.id].setdefault(link.tail.lane, {})
+            frame = by_id.get(self.box_of[link.head].frame)
+            while frame is not None:
+                if frame.kind == "phase" or frame.repeats > 1:
+                    values = taken[frame.id].setdefault(link.tail.lane, {})
                     values[link.tail] = link.tail.bytes
-                at = by_id.get(at.parent)
+                frame = by_id.get(frame.parent)
         return tuple(
             replace(frame, note=_taken_text(frame, taken[frame.id])) for frame in self.frames
         )
@@ -274,11 +274,11 @@ def _without_hubs(boxes: list[Box], edges: list[Edge]) -> tuple[tuple[Box, ...],
     counts = Counter(edge.tail for edge in edges if edge.kind == "data")
     kinds = {box.id: box.kind for box in boxes}
     hubs = {id for id, n in counts.items() if n > _HUB and kinds[id] in ("parameter", "input")}
-    found = tuple(
+    labelled = tuple(
         replace(box, lines=(*box.lines, f"to {counts[box.id]} boxes")) if box.id in hubs else box
         for box in boxes
     )
-    return found, [edge for edge in edges if edge.tail not in hubs]
+    return labelled, [edge for edge in edges if edge.tail not in hubs]
 
 
 def _with_ties(edges: list[Edge], ties: list[Edge]) -> tuple[Edge, ...]:
@@ -287,12 +287,12 @@ def _with_ties(edges: list[Edge], ties: list[Edge]) -> tuple[Edge, ...]:
     (Graphviz fails on two edges between the same boxes of which one ranks and one doesn't.)
     """
     joined = {frozenset((tie.tail, tie.head)) for tie in ties}
-    found = [
+    drawn = [
         replace(edge, is_tie=True) if frozenset((edge.tail, edge.head)) in joined else edge
         for edge in edges
     ]
     there = {frozenset((edge.tail, edge.head)) for edge in edges}
-    return (*found, *(tie for tie in ties if frozenset((tie.tail, tie.head)) not in there))
+    return (*drawn, *(tie for tie in ties if frozenset((tie.tail, tie.head)) not in there))
 
 
 def _bundle(key: tuple[str, str, EdgeKind], facts: list[tuple[int | None, str, str]]) -> Edge:

@@ -19,17 +19,17 @@ def find_leaves(material: Material, text: str) -> list[Leaf]:
     The most exact way in which the text names anything decides; a part of a name comes last.
     """
     graph, _, id = text.rpartition(":") if text.startswith("@") else ("", "", text)
-    ways: tuple[Callable[[Leaf], bool], ...] = (
+    tests: tuple[Callable[[Leaf], bool], ...] = (
         lambda leaf: leaf.node is not None and leaf.node.id == id and _in_graph(leaf.node, graph),
         lambda leaf: text in _names(leaf),
         lambda leaf: any(name.endswith(f"/{text}") for name in _names(leaf)),
         lambda leaf: leaf.name.lower() == text.lower(),
         lambda leaf: any(text in name for name in _names(leaf)),
     )
-    for way in ways:
-        found = [leaf for leaf in material.leaves if way(leaf)]
-        if found:
-            return found
+    for test in tests:
+        leaves = [leaf for leaf in material.leaves if test(leaf)]
+        if leaves:
+            return leaves
     return []
 
 
@@ -70,14 +70,14 @@ def between(material: Material, starts: Collection[Leaf], ends: Collection[Leaf]
 
 
 def _reached(starts: Iterable[Leaf], step: Callable[[Leaf], list[Leaf]]) -> set[Leaf]:
-    found = set(starts)
-    pending = list(found)
+    reached = set(starts)
+    pending = list(reached)
     while pending:
         for other in step(pending.pop()):
-            if other not in found:
-                found.add(other)
+            if other not in reached:
+                reached.add(other)
                 pending.append(other)
-    return found
+    return reached
 
 
 def where(material: Material, chosen: Collection[Leaf]) -> Material:

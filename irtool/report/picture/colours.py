@@ -59,7 +59,7 @@ def colouring(picture: Picture, overlays: Sequence[Overlay] = ()) -> Colouring:
     if by == "bytes":
         values = [box.bytes if box.nodes else None for box in picture.boxes]
         return _by_value(picture, values, "bytes of results", "bytes")
-    overlay = next((each for each in overlays if each.topic == by), None)
+    overlay = next((overlay for overlay in overlays if overlay.topic == by), None)
     if overlay is None:
         raise LookupError(by)
     marks = [box.mark(by) for box in picture.boxes]
@@ -71,8 +71,10 @@ def _by_class(picture: Picture) -> Colouring:
     fills: dict[str, str] = {}
     seen: set[str] = set()
     for box in picture.boxes:
-        found = BY_KEY.get(box.operator_class)
-        fills[box.id] = found.colour if found else SCOPE if box.kind == "scope" else PLAIN
+        operator_class = BY_KEY.get(box.operator_class)
+        fills[box.id] = (
+            operator_class.colour if operator_class else SCOPE if box.kind == "scope" else PLAIN
+        )
         if box.kind == "operator":
             seen.add(box.operator_class)
     rows = tuple(LegendRow(item.title, item.colour) for item in CLASSES if item.key in seen)
@@ -107,18 +109,18 @@ def _by_value(picture: Picture, values: Sequence[float | None], title: str, unit
         if value is None:
             fills[box.id] = PLAIN
         else:
-            at = int((log10(value) - low) / step) if value > 0 else 0
-            fills[box.id] = SEQUENTIAL[min(at, len(SEQUENTIAL) - 1)]
+            index = int((log10(value) - low) / step) if value > 0 else 0
+            fills[box.id] = SEQUENTIAL[min(index, len(SEQUENTIAL) - 1)]
     if high == low:
         rows = [LegendRow(value_text(positive[0], unit), SEQUENTIAL[0])]
     else:
         rows = [
             LegendRow(
-                f"{value_text(10 ** (low + at * step), unit)} to "
-                f"{value_text(10 ** (low + (at + 1) * step), unit)}",
+                f"{value_text(10 ** (low + index * step), unit)} to "
+                f"{value_text(10 ** (low + (index + 1) * step), unit)}",
                 shade,
             )
-            for at, shade in enumerate(SEQUENTIAL)
+            for index, shade in enumerate(SEQUENTIAL)
         ]
     rows.append(LegendRow("not known", PLAIN))
     return Colouring(fills, tuple(rows), title)

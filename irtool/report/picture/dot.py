@@ -85,17 +85,17 @@ class _Writer:
         self.ranking = Ranking(picture, self.aligned)
 
     def graph(self) -> Digraph:
-        found: Digraph = graphviz.Digraph("irtool", strict=False)
-        found.attr("graph", **self._graph_attributes())
-        found.attr("node", **self._node_defaults())
-        found.attr("edge", **self._edge_defaults())
+        digraph: Digraph = graphviz.Digraph("irtool", strict=False)
+        digraph.attr("graph", **self._graph_attributes())
+        digraph.attr("node", **self._node_defaults())
+        digraph.attr("edge", **self._edge_defaults())
         if self.aligned:
-            self.lanes.arrange(found, self.ranking)
-        self._fill(found, "")
+            self.lanes.arrange(digraph, self.ranking)
+        self._fill(digraph, "")
         for edge in self.picture.edges:
-            self._edge(found, edge)
-        self._stack(found)
-        return found
+            self._edge(digraph, edge)
+        self._stack(digraph)
+        return digraph
 
     def _stack(self, graph: Digraph) -> None:
         """Boxes of a frame that nothing ranks stand in columns, not in one long row."""

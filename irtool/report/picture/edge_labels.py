@@ -28,15 +28,15 @@ class EdgeLabels:
             return None, "", ""
         slice = self._slice(head, position)
         note = self._move(head, position)
-        whole = type.dimensions
-        if slice is None or whole is None:
-            return type.size, shape_text(whole), note
+        shape = type.dimensions
+        if slice is None or shape is None:
+            return type.size, shape_text(shape), note
         size = (
             prod(slice) * BITS.get(type.dtype or "", 0) // 8 if min(slice, default=0) >= 0 else None
         )
-        if slice == whole:
-            return size or type.size, shape_text(whole), note
-        return size, f"{shape_text(whole)} → {shape_text(slice)}", note
+        if slice == shape:
+            return size or type.size, shape_text(shape), note
+        return size, f"{shape_text(shape)} → {shape_text(slice)}", note
 
     def _slice(self, head: Node, position: int) -> tuple[int, ...] | None:
         operator = self._report.operator(head) if self._report is not None else None
@@ -44,13 +44,13 @@ class EdgeLabels:
             return None
         if position >= len(head.input_types) or head.input_types[position] is None:
             return None
-        found = tuple(operator.input_slices[position])
+        part = tuple(operator.input_slices[position])
         type = head.input_types[position]
         # Slices come in the order of tensor inputs; only an equal rank shows that it is this one.
         same = (
-            type is not None and type.dimensions is not None and len(type.dimensions) == len(found)
+            type is not None and type.dimensions is not None and len(type.dimensions) == len(part)
         )
-        return found if same else None
+        return part if same else None
 
     def _move(self, head: Node, position: int) -> str:
         move = self._moves.get((head, position))

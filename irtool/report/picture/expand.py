@@ -76,21 +76,21 @@ class Expansion:
                 if (names(path, text) and not names(above, text)) or text in titles:
                     self.met.add(text)
                     asked.add(scope)
-                    at: Scope | None = scope
-                    while at is not None and at not in around:
-                        around.add(at)
-                        at = at.parent
+                    outer: Scope | None = scope
+                    while outer is not None and outer not in around:
+                        around.add(outer)
+                        outer = outer.parent
         return asked, around
 
     def _unit(self, members: list[Scope], parent: Unit | None) -> Unit:
         unit = Unit(members, parent, next(self._numbers))
         if self._fold:
-            found = families(unit.first, self._into, self._label, lambda child: False)
-            found = [part for family in found for part in self._split(family)]
+            groups = families(unit.first, self._into, self._label, lambda child: False)
+            groups = [part for family in groups for part in self._split(family)]
         else:
-            found = [[child] for child in in_order(unit.first.children.values())]
+            groups = [[child] for child in in_order(unit.first.children.values())]
         # Inner units are made when this one is opened; until then their number is enough.
-        unit.inner = [Unit(family, unit, -1) for family in found]
+        unit.inner = [Unit(family, unit, -1) for family in groups]
         return unit
 
     def _split(self, family: list[Scope]) -> list[list[Scope]]:
@@ -98,7 +98,7 @@ class Expansion:
         asked = [scope for scope in family if scope in self._around]
         if not asked or len(asked) == len(family):
             return [family]
-        others = [each for each in family if each not in asked]
+        others = [scope for scope in family if scope not in asked]
         parts = [*([scope] for scope in asked), *runs(others, family)]
         return sorted(parts, key=lambda part: family.index(part[0]))
 
@@ -157,20 +157,20 @@ class Expansion:
 
     def instances(self, leaf: Leaf) -> dict[int, int]:
         """By number of a folded frame: of which of its repeats a leaf is."""
-        found = dict(self.instance.get(leaf, ()))
+        by_unit = dict(self.instance.get(leaf, ()))
         while leaf in self.alias:
             leaf = self.alias[leaf]
             for unit, number in self.instance.get(leaf, ()):
-                found.setdefault(unit, number)
-        return found
+                by_unit.setdefault(unit, number)
+        return by_unit
 
 
 def _lateness(unit: Unit) -> int:
     """Updates of parameters are much alike: they are opened after everything else."""
-    at: Scope | None = unit.first
-    while at is not None and at.kind != "phase":
-        at = at.parent
-    return int(at is not None and at.name == "optimizer" and at is not unit.first)
+    scope: Scope | None = unit.first
+    while scope is not None and scope.kind != "phase":
+        scope = scope.parent
+    return int(scope is not None and scope.name == "optimizer" and scope is not unit.first)
 
 
 def names(path: str, text: str) -> bool:

@@ -65,8 +65,8 @@ class Flow:
         if isinstance(source, GraphParameter):
             return (source,)
         if isinstance(source, tuple):
-            found = dict.fromkeys(value for item in source for value in self.values(item))
-            return tuple(found)[:_MOST]
+            values = dict.fromkeys(value for item in source for value in self.values(item))
+            return tuple(values)[:_MOST]
         return ()
 
     def _taken(self, item: WholeNode) -> _Values:

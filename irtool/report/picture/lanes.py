@@ -51,7 +51,7 @@ class Lanes:
     def frames(self) -> list[Frame]:
         """The frames to draw: the lanes of a stage in its place."""
         order = {id: number for number, id in enumerate(self._stages)}
-        found: list[Frame] = []
+        frames: list[Frame] = []
         for frame in self._picture.frames:
             if frame.id in self._stages:
                 continue
@@ -62,8 +62,8 @@ class Lanes:
                     frame = replace(frame, title=title, repeats=frame.repeats * stage.repeats)
                 tint = "stage2" if order[stage.id] % 2 else "stage"
                 frame = replace(frame, parent="", tint=tint)
-            found.append(frame)
-        return found
+            frames.append(frame)
+        return frames
 
     def mark(self, graph: Digraph, frame: str) -> None:
         """The point inside a lane by which the row above holds it."""
@@ -106,14 +106,14 @@ class Lanes:
 
     def _lane_of(self) -> Mapping[str, str]:
         """The lane of each frame; what stands in a stage but in no lane goes with the last."""
-        found = {lane: lane for row in self._rows for lane in row}
+        lane_of = {lane: lane for row in self._rows for lane in row}
         for frame in self._picture.frames:
-            if frame.id in found and frame.parent in self._stages:
-                found[frame.parent] = frame.id
+            if frame.id in lane_of and frame.parent in self._stages:
+                lane_of[frame.parent] = frame.id
         for frame in self._picture.frames:
-            if frame.id not in found and frame.parent in found:
-                found[frame.id] = found[frame.parent]
-        return found
+            if frame.id not in lane_of and frame.parent in lane_of:
+                lane_of[frame.id] = lane_of[frame.parent]
+        return lane_of
 
 
 def _row(graph: Digraph, name: str, lanes: Sequence[str]) -> None:

@@ -98,18 +98,18 @@ class Material:
     @cached_property
     def into(self) -> dict[Leaf, list[Link]]:
         """Links by the leaf that they lead to."""
-        found: dict[Leaf, list[Link]] = {leaf: [] for leaf in self.leaves}
+        by_head: dict[Leaf, list[Link]] = {leaf: [] for leaf in self.leaves}
         for link in self.links:
-            found[link.head].append(link)
-        return found
+            by_head[link.head].append(link)
+        return by_head
 
     @cached_property
     def out_of(self) -> dict[Leaf, list[Link]]:
         """Links by the leaf that they come from."""
-        found: dict[Leaf, list[Link]] = {leaf: [] for leaf in self.leaves}
+        by_tail: dict[Leaf, list[Link]] = {leaf: [] for leaf in self.leaves}
         for link in self.links:
-            found[link.tail].append(link)
-        return found
+            by_tail[link.tail].append(link)
+        return by_tail
 
     def part(self, leaves: Iterable[Leaf], links: Sequence[Link] | None = None) -> Material:
         """A part of it: some leaves, with the links and bonds between them."""

@@ -120,18 +120,18 @@ class _Maker:
         graph = user.node.graph
         dump = graph.dump if graph is not None else None
         key = (id(dump), user.source, parameter.graph, parameter.number, parameter.label)
-        found = self.parameters.get(key)
-        if found is None:
+        leaf = self.parameters.get(key)
+        if leaf is None:
             declared = parameter.declaration
             weight = declared is not None and declared.is_weight
             self.count += 1
-            found = Leaf(
+            leaf = Leaf(
                 self.count, "parameter" if weight else "input", parameter.name or "parameter",
                 parameter=parameter, source=user.source, stage=self.stages.get(user.source),
                 bytes=parameter.type.size if parameter.type else None,
             )  # fmt: skip
-            self.parameters[key] = found
-        return found
+            self.parameters[key] = leaf
+        return leaf
 
     def _twins(self) -> dict[WholeNode, WholeNode]:
         """Before differentiation the network stands twice: called, and as what a gradient is of.
@@ -139,18 +139,18 @@ class _Maker:
         The second is the first once more, so it is drawn as that.
         """
         gradients = {call.node.node for call in self.whole.kept_calls if call.reason == "gradient"}
-        found: dict[WholeNode, WholeNode] = {}
+        twins: dict[WholeNode, WholeNode] = {}
         for item in self.whole.nodes if gradients else ():
             if gradients.isdisjoint(item.path):
                 continue
             called = [
-                each
-                for each in self.whole.instances(item.node)
-                if each.source == item.source and gradients.isdisjoint(each.path)
+                twin
+                for twin in self.whole.instances(item.node)
+                if twin.source == item.source and gradients.isdisjoint(twin.path)
             ]
             if len(called) == 1:
-                found[item] = called[0]
-        return found
+                twins[item] = called[0]
+        return twins
 
     def _worth_drawing(self) -> list[Leaf]:
         """Leaves but defaults of gradient lookups, parameters nobody uses, and dead switches."""
@@ -225,7 +225,9 @@ class _Maker:
             for end in ends:
                 if head is None or end is None:
                     continue
-                for origin in (each for source in end.inputs for each in self.flow.values(source)):
+                for origin in (
+                    value for source in end.inputs for value in self.flow.values(source)
+                ):
                     self._link(origin, end, head, -1, "call")
 
     def _link_lonely(self) -> None:
@@ -246,7 +248,7 @@ class _Maker:
         for key, leaf in self.parameters.items():
             assert leaf.parameter is not None
             declared[(int(str(key[0])), leaf.parameter)].append(leaf)
-        found: list[Bond] = []
+        bonds: list[Bond] = []
         for dump in _distinct(dumps_of(self.whole)):
             for tie in ties(dump):
                 if tie.kind == "pass":
@@ -259,8 +261,8 @@ class _Maker:
                 rights = instances.get(tie.right, [])
                 if len(lefts) == len(rights):
                     pairs = zip(lefts, rights, strict=True)
-                    found += [Bond(left, right, tie.kind) for left, right in pairs]
-        return found
+                    bonds += [Bond(left, right, tie.kind) for left, right in pairs]
+        return bonds
 
     def _place(self, bonds: Iterable[Bond]) -> None:
         """Places that ties and users tell: of gradients, updates, micro-batches, and parameters."""
@@ -277,8 +279,8 @@ class _Maker:
                 leaf.place = (*leaf.place, *parameter_place(names.get(leaf, "")))
         for leaf in self.leaves.values():
             if leaf.kind == "result":
-                found: set[Lane] = {link.tail.lane for link in self.links if link.head is leaf}
-                leaf.lane = found.pop() if len(found) == 1 else leaf.lane
+                lanes: set[Lane] = {link.tail.lane for link in self.links if link.head is leaf}
+                leaf.lane = lanes.pop() if len(lanes) == 1 else leaf.lane
         place_gradients(list(self.leaves.values()), partners, self.links)
         users: dict[Leaf, list[Leaf]] = defaultdict(list)
         for link in self.links:

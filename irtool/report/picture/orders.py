@@ -21,7 +21,7 @@ def waits_for(item: WholeNode, leaves: Mapping[WholeNode, Leaf]) -> list[Leaf]:
         item: the statement that waits.
         leaves: what is drawn.
     """
-    found: dict[Leaf, None] = {}
+    nearest: dict[Leaf, None] = {}
     seen = {item}
     pending = list(item.producers)
     while pending and len(seen) < _MOST_SEEN:
@@ -31,7 +31,7 @@ def waits_for(item: WholeNode, leaves: Mapping[WholeNode, Leaf]) -> list[Leaf]:
         seen.add(producer)
         leaf = leaves.get(producer)
         if leaf is not None and producer.op != "Send":
-            found[leaf] = None
+            nearest[leaf] = None
         elif leaf is None and producer.op != "UpdateState":
             pending += producer.producers
-    return list(found)[:_MOST_FOUND]
+    return list(nearest)[:_MOST_FOUND]

@@ -53,18 +53,18 @@ class Overlay:
 
     def of(self, nodes: Iterable[Node]) -> Mark | None:
         """One mark for all nodes of a box; None where none of them has any."""
-        found = [self.marks[node] for node in dict.fromkeys(nodes) if node in self.marks]
-        if len(found) < 2:
-            return found[0] if found else None
-        values = [mark.value for mark in found if mark.value is not None]
+        marks = [self.marks[node] for node in dict.fromkeys(nodes) if node in self.marks]
+        if len(marks) < 2:
+            return marks[0] if marks else None
+        values = [mark.value for mark in marks if mark.value is not None]
         value = None
         if values:
             value = max(values) if self.total == "max" else sum(values)
-        texts = dict.fromkeys(mark.text for mark in found if mark.text)
+        texts = dict.fromkeys(mark.text for mark in marks if mark.text)
         text = next(iter(texts), "")
         if len(texts) > 1:
             text += f" … and {len(texts) - 1} more"
-        return Mark(value, worst(mark.severity for mark in found), text)
+        return Mark(value, worst(mark.severity for mark in marks), text)
 
 
 def worst(severities: Iterable[OverlaySeverity | None]) -> OverlaySeverity | None:

@@ -89,10 +89,11 @@ class _Nodes:
             if named and named not in self._meant[number]:
                 continue
             if isinstance(line, int):
-                found = self._by_line[number].get((line, id))
-                if found is None and not id:
-                    found = next(
-                        (n for (at, _), n in self._by_line[number].items() if at == line), None
+                node = self._by_line[number].get((line, id))
+                if node is None and not id:
+                    node = next(
+                        (n for (other, _), n in self._by_line[number].items() if other == line),
+                        None,
                     )
             else:
                 graph = str(item.get("graph") or "").removeprefix("@")
@@ -101,9 +102,9 @@ class _Nodes:
                     for (_, name), node in self._by_line[number].items()
                     if name == id and (not graph or (node.graph and node.graph.name == graph))
                 ]
-                found = called[0] if len(called) == 1 else None
-            if found is not None:
-                return found
+                node = called[0] if len(called) == 1 else None
+            if node is not None:
+                return node
         return None
 
     def is_about(self, file: str) -> bool:
@@ -118,17 +119,21 @@ def _best(path: str, files: Iterable[str]) -> set[str]:
     others agree in more; a name without a folder agrees in one.
     """
     ours = os.path.abspath(path).split(os.sep)[::-1]
-    found: dict[str, int] = {}
+    scores: dict[str, int] = {}
     for file in files:
         theirs = os.path.normpath(file).split(os.sep)[::-1]
         alike = next(
-            (at for at, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]),
+            (
+                depth
+                for depth, pair in enumerate(zip(ours, theirs, strict=False))
+                if pair[0] != pair[1]
+            ),
             min(len(ours), len(theirs)),
         )
         if alike >= min(2, len(theirs), len(os.path.normpath(path).split(os.sep))):
-            found[file] = alike
-    most = max(found.values(), default=0)
-    return {file for file, alike in found.items() if alike == most}
+            scores[file] = alike
+    most = max(scores.values(), default=0)
+    return {file for file, alike in scores.items() if alike == most}
 
 
 def _files(data: object) -> Iterator[str]:
@@ -163,9 +168,9 @@ class _Collector:
             self._unplaced.append(f"{item.get('node') or ''} {where}: {mark.text}".strip())
 
     def overlay(self, topic: Topic, title: str, unit: str = "", total: str = "sum") -> Overlay:
-        marks = {node: _joined(each) for node, each in self._marks.items()}
-        way = "max" if total == "max" else "sum"
-        return Overlay(topic, title, unit, marks, way, tuple(self._unplaced))
+        marks = {node: _joined(several) for node, several in self._marks.items()}
+        reduction = "max" if total == "max" else "sum"
+        return Overlay(topic, title, unit, marks, reduction, tuple(self._unplaced))
 
 
 def _joined(marks: Sequence[Mark]) -> Mark:
@@ -182,45 +187,45 @@ def _joined(marks: Sequence[Mark]) -> Mark:
 
 def _findings(result: Object, nodes: _Nodes) -> list[Overlay]:
     schema = str(result["schema"]).split("/")[0].removeprefix("irtool.")
-    found = _Collector(nodes)
+    collector = _Collector(nodes)
     for item in _objects(result.get("findings")):
         severity = str(item.get("severity"))
         text = shortened(f"{item.get('code') or ''}: {item.get('message') or ''}", _TEXT)
         known = severity if severity in ("error", "warning", "info") else "info"
-        found.add(item, Mark(None, cast("OverlaySeverity", known), text))
-    return [found.overlay("findings", f"findings of {schema}")]
+        collector.add(item, Mark(None, cast("OverlaySeverity", known), text))
+    return [collector.overlay("findings", f"findings of {schema}")]
 
 
 def _plan(result: Object, nodes: _Nodes) -> list[Overlay]:
-    found = _Collector(nodes)
+    collector = _Collector(nodes)
     for item in _objects(result.get("operators")):
         before, after = (tuple_text(_tuples(item.get(key))) for key in ("before", "after"))
         pinned = " (pinned)" if item.get("pinned") else ""
         if after and before != after:
             text = f"{before} → {after}" if before else after
-            found.add(item, Mark(None, "changed", f"{text}{pinned}"))
+            collector.add(item, Mark(None, "changed", f"{text}{pinned}"))
         elif pinned:
-            found.add(item, Mark(None, "info", f"{after}{pinned}"))
-    return [found.overlay("plan", "strategies before → after the plan")]
+            collector.add(item, Mark(None, "info", f"{after}{pinned}"))
+    return [collector.overlay("plan", "strategies before → after the plan")]
 
 
 def _cost(result: Object, nodes: _Nodes) -> list[Overlay]:
     """What was measured where that is of the dump that is drawn, else what is modelled."""
     measured = _measured_dump(result)
     if measured and nodes.is_about(measured):
-        found = _Collector(nodes)
+        collector = _Collector(nodes)
         for item in _objects(cast("Object", result["measured"]).get("operators")):
             value = _seconds(item.get("seconds"))
             if value is not None:
-                found.add(item, Mark(value), measured)
-        return [found.overlay("cost", "measured time of a step", "seconds")]
-    found = _Collector(nodes)
+                collector.add(item, Mark(value), measured)
+        return [collector.overlay("cost", "measured time of a step", "seconds")]
+    collector = _Collector(nodes)
     for item in _objects(result.get("operators")):
         value = _seconds(item.get("seconds"))
         value = _seconds(item.get("modelled")) if value is None else value
         if value is not None:
-            found.add(item, Mark(value))
-    return [found.overlay("cost", "cost of a step", "seconds")]
+            collector.add(item, Mark(value))
+    return [collector.overlay("cost", "cost of a step", "seconds")]
 
 
 def _seconds(given: object) -> float | None:
@@ -233,32 +238,32 @@ def _seconds(given: object) -> float | None:
 
 
 def _memory(result: Object, nodes: _Nodes) -> list[Overlay]:
-    found = _Collector(nodes)
+    collector = _Collector(nodes)
     for item in _objects(result.get("alive_at_peak")):
         value = _number(item, "bytes", "size")
         if value is not None:
-            found.add(item, Mark(value))
-    return [found.overlay("memory", "alive at the peak of memory", "bytes")]
+            collector.add(item, Mark(value))
+    return [collector.overlay("memory", "alive at the peak of memory", "bytes")]
 
 
 def _diff(result: Object, nodes: _Nodes) -> list[Overlay]:
-    found = _Collector(nodes)
+    collector = _Collector(nodes)
     numbers = _Collector(nodes)
     for key, severity in (("only_left", "removed"), ("only_right", "added")):
         for item in _objects(result.get(key)):
             if nodes.is_about(str(item.get("file") or "")):
-                found.add(item, Mark(None, cast("OverlaySeverity", severity), severity))
+                collector.add(item, Mark(None, cast("OverlaySeverity", severity), severity))
     changed = _objects(result.get("changed"))
     for item in changed:
         text = shortened(", ".join(map(_what, _list(item.get("what")))), _TEXT)
         for end in _ends(item, nodes):
-            found.add(end, Mark(None, "changed", text))
+            collector.add(end, Mark(None, "changed", text))
     first = result.get("first_divergence")
     begins = [cast("Object", first)] if isinstance(first, Mapping) else []
     for item in begins:
         why = shortened(f"first: {item.get('why') or ''}", _TEXT)
         for end in _ends(item, nodes):
-            found.add(end, Mark(None, "first", why))
+            collector.add(end, Mark(None, "first", why))
     # Of runs: what each operator puts out; the first one may stand among those worth a look, too.
     errors: dict[str, tuple[Object, float]] = {}
     for item in (*changed, *begins):
@@ -267,7 +272,7 @@ def _diff(result: Object, nodes: _Nodes) -> list[Overlay]:
             errors[f"{end.get('file')}:{end.get('line')}:{end.get('node')}"] = end, value or 0.0
     for end, value in errors.values():
         numbers.add(end, Mark(value))
-    return [found.overlay("diff", "differences"), numbers.overlay("error", _ERRORS, "", "max")]
+    return [collector.overlay("diff", "differences"), numbers.overlay("error", _ERRORS, "", "max")]
 
 
 def _ends(item: Object, nodes: _Nodes) -> list[Object]:

@@ -60,9 +60,9 @@ def is_numbered(name: str) -> bool:
 @lru_cache(maxsize=8192)
 def natural(name: str) -> tuple[tuple[int, str], ...]:
     """A key that sorts ``2-Block`` before ``10-Block``."""
-    found = re.findall(r"\d{1,18}|\D+|\d+", name)
+    parts = re.findall(r"\d{1,18}|\D+|\d+", name)
     return tuple(
-        (int(part), "") if part[:1].isdecimal() and len(part) < 19 else (0, part) for part in found
+        (int(part), "") if part[:1].isdecimal() and len(part) < 19 else (0, part) for part in parts
     )
 
 
@@ -72,9 +72,9 @@ def range_title(names: list[str]) -> str:
         return names[0]
     first, last = names[0], names[-1]
     ways = [_NUMBERS.findall(name) for name in (first, last)]
-    differing = [at for at, pair in enumerate(zip(*ways, strict=False)) if pair[0] != pair[1]]
+    differing = [index for index, pair in enumerate(zip(*ways, strict=False)) if pair[0] != pair[1]]
     if len(ways[0]) != len(ways[1]) or len(differing) != 1:
         return f"{first} … {last}"
-    at = differing[0]
-    found = list(_NUMBERS.finditer(first))[at]
-    return f"{first[: found.start()]}{found.group()}…{ways[1][at]}{first[found.end() :]}"
+    index = differing[0]
+    match = list(_NUMBERS.finditer(first))[index]
+    return f"{first[: match.start()]}{match.group()}…{ways[1][index]}{first[match.end() :]}"

@@ -51,10 +51,10 @@ def leaders(
         pairs: tail and head of each value between two items.
         tied: items whose place is known.
     """
-    found = {item: item for item in indices if item in tied}
-    if not found:
-        return found
-    known = set(found)
+    leader_of = {item: item for item in indices if item in tied}
+    if not leader_of:
+        return leader_of
+    known = set(leader_of)
     tails: dict[Item, list[Item]] = defaultdict(list)
     heads: dict[Item, list[Item]] = defaultdict(list)
     for tail, head in pairs:
@@ -62,19 +62,19 @@ def leaders(
         heads[tail].append(head)
 
     def follow(item: Item, others: Sequence[Item]) -> None:
-        if item not in found and others:
+        if item not in leader_of and others:
             nearest = min(others, key=lambda other: abs(indices[other] - indices[item]))
-            found[item] = found[nearest]
+            leader_of[item] = leader_of[nearest]
 
     order = list(indices)
     # What a tie places is surer than what a neighbour of a neighbour does.
     for near in (tails, heads):
         for item in order:
             follow(item, [other for other in near[item] if other in known])
-    for way, near in ((order, tails), (order[::-1], heads)):
-        for item in way:
-            follow(item, [other for other in near[item] if other in found])
-    return found
+    for sequence, near in ((order, tails), (order[::-1], heads)):
+        for item in sequence:
+            follow(item, [other for other in near[item] if other in leader_of])
+    return leader_of
 
 
 def name_updates(leaves: Sequence[Leaf], links: Iterable[Link], names: dict[Leaf, str]) -> None:
@@ -93,9 +93,9 @@ def name_updates(leaves: Sequence[Leaf], links: Iterable[Link], names: dict[Leaf
             tails[link.head].append(link.tail)
     for order, near in ((leaves[::-1], heads), (leaves, tails)):
         for leaf in order:
-            found = {names[other] for other in near[leaf] if other in names}
-            if leaf.lane == "optimizer" and leaf not in names and len(found) == 1:
-                names[leaf] = found.pop()
+            candidates = {names[other] for other in near[leaf] if other in names}
+            if leaf.lane == "optimizer" and leaf not in names and len(candidates) == 1:
+                names[leaf] = candidates.pop()
 
 
 def place_parameter(leaf: Leaf, users: Sequence[Leaf]) -> None:

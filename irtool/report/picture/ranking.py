@@ -79,14 +79,14 @@ class Ranking:
             state[start] = 1
             walk = [(start, iter(out[start]))]
             while walk:
-                at, left = walk[-1]
-                lower = next((each for each in left if state.get(each) != 1), None)
+                current, left = walk[-1]
+                lower = next((follower for follower in left if state.get(follower) != 1), None)
                 if lower is None:
-                    state[at] = 2
+                    state[current] = 2
                     walk.pop()
                     continue
-                self._pairs.add((at, lower))
-                self._below[at].append(lower)
+                self._pairs.add((current, lower))
+                self._below[current].append(lower)
                 if lower not in state:
                     state[lower] = 1
                     walk.append((lower, iter(out.get(lower, ()))))
@@ -113,10 +113,10 @@ class Ranking:
         seen = {start}
         pending = [start]
         while pending:
-            at = pending.pop()
-            if at == end:
+            current = pending.pop()
+            if current == end:
                 return True
-            for lower in self._below.get(at, ()):
+            for lower in self._below.get(current, ()):
                 if lower not in seen:
                     seen.add(lower)
                     pending.append(lower)

@@ -55,7 +55,9 @@ def rendered(
         RenderError: the program ``dot`` is missing, or fails.
     """
     reason = ""
-    tries: deque[tuple[Picture, Alignment]] = deque((picture, each) for each in ALIGNMENTS)
+    tries: deque[tuple[Picture, Alignment]] = deque(
+        (picture, alignment) for alignment in ALIGNMENTS
+    )
     while tries:
         made, alignment = tries.popleft()
         graph = dot_graph(made, overlays, alignment)

@@ -112,13 +112,13 @@ def _run_look(run: Run) -> str:
 
 
 def _texts(lines: Iterable[TextLine], x: float, top: float, anchor: str, default: int) -> list[str]:
-    found: list[str] = []
+    texts: list[str] = []
     for line in lines:
         _, height = line_size(line, default)
         size = height / LINE_HEIGHT
         top += height
-        found.append(_text(line, x, top - (LINE_HEIGHT - 1) * size, anchor, default))
-    return found
+        texts.append(_text(line, x, top - (LINE_HEIGHT - 1) * size, anchor, default))
+    return texts
 
 
 # -- head ----------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def _outline(shape: Shape, area: Area, paint: str) -> str:
                          (right - 4, bottom), (right - 4, y + 4)], paint)  # fmt: skip
         return back + _rect(front, paint, 0)
     if shape == "component":
-        tabs = "".join(_rect(Area(x + 3, y + at, 7, 4), paint, 0) for at in (4, area.h - 8))
+        tabs = "".join(_rect(Area(x + 3, y + offset, 7, 4), paint, 0) for offset in (4, area.h - 8))
         return _rect(Area(x + 6, y, area.w - 6, area.h), paint, 0) + tabs
     return _rect(area, paint, 5)
 

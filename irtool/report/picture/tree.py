@@ -38,20 +38,20 @@ class Scope:
 
     def child(self, kind: FrameKind, name: str) -> Scope:
         """The inner frame of a name, made if it is not there."""
-        found = self.children.get((kind, name))
-        if found is None:
-            found = self.children[kind, name] = Scope(name, kind, self)
-        return found
+        frame = self.children.get((kind, name))
+        if frame is None:
+            frame = self.children[kind, name] = Scope(name, kind, self)
+        return frame
 
     @property
     def path(self) -> str:
         """Names of scopes from the outside, joined by slashes; lanes and stages are left out."""
         parts: list[str] = []
-        at: Scope | None = self
-        while at is not None:
-            if at.kind == "scope":
-                parts.append(at.name)
-            at = at.parent
+        frame: Scope | None = self
+        while frame is not None:
+            if frame.kind == "scope":
+                parts.append(frame.name)
+            frame = frame.parent
         return "/".join(reversed(parts))
 
     def all_leaves(self) -> Iterator[Leaf]:
@@ -86,20 +86,22 @@ def tree_of(material: Material, most_leaves: int) -> Scope:
     # Joined ranks of which none sends to another are no stages of one pipeline.
     joined = any(link.kind == "transfer" for link in material.links)
     for leaf in material.leaves:
-        at = root
+        frame = root
         if len(stages) > 1 and leaf.stage is not None:
             source = sources[leaf.stage]
             name = f"stage {leaf.stage}" + (f" · rank {source}" if isinstance(source, int) else "")
-            at = at.child("stage", f"rank {source}" if source is not None and not joined else name)
+            frame = frame.child(
+                "stage", f"rank {source}" if source is not None and not joined else name
+            )
         if len(lanes) > 1 and leaf.lane != "other":
-            at = at.child("phase", leaf.lane)
+            frame = frame.child("phase", leaf.lane)
         if len(micros) > 1 and leaf.micro is not None and leaf.lane != "optimizer":
-            at = at.child("micro", f"micro-batch {leaf.micro}")
+            frame = frame.child("micro", f"micro-batch {leaf.micro}")
         for graph in leaf.graphs:
-            at = at.child("graph", graph)
+            frame = frame.child("graph", graph)
         for part in leaf.place:
-            at = at.child("scope", part)
-        at.leaves.append(leaf)
+            frame = frame.child("scope", part)
+        frame.leaves.append(leaf)
     for scope in list(root.inner()):
         if most_leaves and len(scope.leaves) > most_leaves:
             _divide(scope, most_leaves)
@@ -150,18 +152,18 @@ def families(
     for child in in_order(scope.children.values()):
         number = id(child) if alone(child) else 0
         by_pattern[child.kind, pattern(child.name), number].append(child)
-    found: list[list[Scope]] = []
+    groups: list[list[Scope]] = []
     for members in by_pattern.values():
         if len(members) < (2 if is_numbered(members[0].name) else FEWEST_OTHERS):
-            found += [[member] for member in members]
+            groups += [[member] for member in members]
             continue
         by_structure: dict[object, list[Scope]] = defaultdict(list)
         for member in members:
             signatures = leaf_signatures(member, into, label)
             by_structure[tuple(sorted(signatures.values()))].append(member)
         for alike in by_structure.values():
-            found += runs(alike, members)
-    return found
+            groups += runs(alike, members)
+    return groups
 
 
 def runs(some: Sequence[Scope], members: Sequence[Scope]) -> list[list[Scope]]:
@@ -174,13 +176,13 @@ def runs(some: Sequence[Scope], members: Sequence[Scope]) -> list[list[Scope]]:
         members: all frames of the row that they are of, in order.
     """
     places = {id(scope): place for place, scope in enumerate(members)}
-    found: list[list[Scope]] = []
+    groups: list[list[Scope]] = []
     for scope in some:
-        if found and places[id(scope)] == places[id(found[-1][-1])] + 1:
-            found[-1].append(scope)
+        if groups and places[id(scope)] == places[id(groups[-1][-1])] + 1:
+            groups[-1].append(scope)
         else:
-            found.append([scope])
-    return found if len(found) <= MOST_RUNS else [list(some)]
+            groups.append([scope])
+    return groups if len(groups) <= MOST_RUNS else [list(some)]
 
 
 def leaf_signatures(scope: Scope, into: Mapping[Leaf, list[Link]], label: Label) -> dict[Leaf, int]:
@@ -188,16 +190,16 @@ def leaf_signatures(scope: Scope, into: Mapping[Leaf, list[Link]], label: Label)
     placed: list[tuple[Leaf, tuple[str, ...]]] = []
     pending: list[tuple[Scope, tuple[str, ...]]] = [(scope, ())]
     while pending:
-        at, place = pending.pop()
-        placed += [(leaf, place) for leaf in at.leaves]
-        pending += [(child, (*place, pattern(child.name))) for child in at.children.values()]
+        frame, place = pending.pop()
+        placed += [(leaf, place) for leaf in frame.leaves]
+        pending += [(child, (*place, pattern(child.name))) for child in frame.children.values()]
     placed.sort(key=lambda pair: (pair[0].node is not None, pair[0].index))
-    found: dict[Leaf, int] = {}
+    signatures: dict[Leaf, int] = {}
     for leaf, place in placed:
         inputs = tuple(
-            (link.position, link.kind, found.get(link.tail))
+            (link.position, link.kind, signatures.get(link.tail))
             for link in into[leaf]
             if link.kind != "order"
         )
-        found[leaf] = hash((label(leaf), place, inputs))
-    return found
+        signatures[leaf] = hash((label(leaf), place, inputs))
+    return signatures

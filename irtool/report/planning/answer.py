@@ -315,28 +315,28 @@ def plan_answer(view: PlanView, context: RunContext) -> PlanAnswer:
     )
 
 
-def _roles(found: Scaled) -> list[ScaledRole]:
+def _roles(network: Scaled) -> list[ScaledRole]:
     return [
-        ScaledRole(role=name, before=before, after=after, given=found.roles.known[name].given)
-        for name, (before, after) in found.sizes.items()
+        ScaledRole(role=name, before=before, after=after, given=network.roles.known[name].given)
+        for name, (before, after) in network.sizes.items()
     ]
 
 
-def _candidates(found: Candidates) -> list[PlanCandidate]:
+def _candidates(candidates: Candidates) -> list[PlanCandidate]:
     return [
         PlanCandidate(
-            devices=each.devices,
-            stages=each.stages,
-            micro_batches=each.micro_batches,
-            optimizer_parallel=each.optimizer_parallel,
-            recompute=each.recompute,
-            seconds=each.seconds,
-            memory_bytes=each.memory_bytes,
-            lower_bound=each.lower_bound,
-            fits=each.fits,
-            chosen=number == found.chosen,
+            devices=candidate.devices,
+            stages=candidate.stages,
+            micro_batches=candidate.micro_batches,
+            optimizer_parallel=candidate.optimizer_parallel,
+            recompute=candidate.recompute,
+            seconds=candidate.seconds,
+            memory_bytes=candidate.memory_bytes,
+            lower_bound=candidate.lower_bound,
+            fits=candidate.fits,
+            chosen=number == candidates.chosen,
         )
-        for number, each in enumerate(found.ranked)
+        for number, candidate in enumerate(candidates.ranked)
     ]
 
 

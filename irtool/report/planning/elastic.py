@@ -17,56 +17,56 @@ from irtool.report.places import place_text
 _MOST_NOT_KEPT = 15
 
 
-def elastic_facts(found: ElasticPlan) -> list[tuple[str, str]]:
+def elastic_facts(plan: ElasticPlan) -> list[tuple[str, str]]:
     """Which devices, and what the choice was made by."""
     facts: list[tuple[str, str]] = []
-    if found.lost:
-        facts.append(("lost ranks", ranks_text(found.lost)))
-    point = found.point
-    facts.append(("devices", f"{point.devices}: {found.why}"))
-    more = found.best_with_more
+    if plan.lost:
+        facts.append(("lost ranks", ranks_text(plan.lost)))
+    point = plan.point
+    facts.append(("devices", f"{point.devices}: {plan.why}"))
+    more = plan.best_with_more
     if more is not None:
-        facts.append(("not more", _against(found, more)))
-    near = ", ".join(map(str, found.legal[:6])) + (", …" if len(found.legal) > 6 else "")
+        facts.append(("not more", _against(plan, more)))
+    near = ", ".join(map(str, plan.legal[:6])) + (", …" if len(plan.legal) > 6 else "")
     facts.append(("legal", near))
-    paid = f"bytes at {found.bandwidth / 1e9:.0f} GB/s, {1e3 * COMPILE_SECONDS:.0f} ms an operator"
-    facts.append(("chosen for", f"{horizon_text(found.horizon)} (--horizon): {paid}"))
+    paid = f"bytes at {plan.bandwidth / 1e9:.0f} GB/s, {1e3 * COMPILE_SECONDS:.0f} ms an operator"
+    facts.append(("chosen for", f"{horizon_text(plan.horizon)} (--horizon): {paid}"))
     return facts
 
 
-def _against(found: ElasticPlan, other: Point) -> str:
+def _against(plan: ElasticPlan, other: Point) -> str:
     """Why a plan with more devices was not chosen."""
-    if isinf(found.horizon):
-        mine, theirs = found.point.seconds, other.seconds
+    if isinf(plan.horizon):
+        mine, theirs = plan.point.seconds, other.seconds
         return f"a step takes {seconds_text(mine)}; with {other.devices} {seconds_text(theirs)}"
-    mine, theirs = (_all_seconds(found, each) for each in (found.point, other))
+    mine, theirs = (_all_seconds(plan, point) for point in (plan.point, other))
     return (
-        f"{horizon_text(found.horizon)} and the way there take {seconds_text(mine)}; with "
+        f"{horizon_text(plan.horizon)} and the way there take {seconds_text(mine)}; with "
         f"{other.devices} devices {seconds_text(theirs)}"
     )
 
 
-def _all_seconds(found: ElasticPlan, point: Point) -> float:
+def _all_seconds(plan: ElasticPlan, point: Point) -> float:
     """Of the horizon's steps, and until they begin."""
-    return point.seconds_over(found.horizon, found.bandwidth) * found.horizon
+    return point.seconds_over(plan.horizon, plan.bandwidth) * plan.horizon
 
 
-def points_table(found: ElasticPlan) -> Table:
+def points_table(plan: ElasticPlan) -> Table:
     """What there was to choose from."""
-    endless = isinf(found.horizon)
+    endless = isinf(plan.horizon)
     rows: list[list[Cell]] = []
-    for place, (point, best) in enumerate(zip(found.points, found.best_over, strict=True)):
+    for place, (point, best) in enumerate(zip(plan.points, plan.best_over, strict=True)):
         rows.append(
             [
-                "chosen" if place == found.chosen else "",
+                "chosen" if place == plan.chosen else "",
                 point.devices,
                 point.seconds,
                 int(point.fetched_per_device),
                 point.fetched_bytes,
                 point.recompiled,
                 point.changed,
-                point.seconds_before(found.bandwidth),
-                *([] if endless else [_all_seconds(found, point)]),
+                point.seconds_before(plan.bandwidth),
+                *([] if endless else [_all_seconds(plan, point)]),
                 _range_text(best),
             ]
         )
@@ -75,7 +75,7 @@ def points_table(found: ElasticPlan) -> Table:
         number_column("fetched by a device", "bytes", 1), number_column("by all", "bytes", 3),
         number_column("slices change", rank=2), number_column("strategies change", rank=2),
         number_column("until it runs", "seconds"),
-        *([] if endless else [number_column(f"with {horizon_text(found.horizon)}", "seconds")]),
+        *([] if endless else [number_column(f"with {horizon_text(plan.horizon)}", "seconds")]),
         text_column("cheapest for"),
     ]  # fmt: skip
     title = "A faster step against bytes to move and operators (whose slices change) to compile"
@@ -102,20 +102,20 @@ def horizon_text(horizon: float) -> str:
 # -- decisions beside strategies -----------------------------------------------------------------
 
 
-def decision_facts(found: Decisions) -> list[tuple[str, str]]:
+def decision_facts(decisions: Decisions) -> list[tuple[str, str]]:
     """Optimizer parallel and recomputation."""
     facts: list[tuple[str, str]] = []
-    if found.sharded is not None:
-        text = f"{plural(len(found.sharded), 'weight')} cut over replicas"
-        if found.sharded and found.unsharded:
-            text += f", parallel_optimizer=False on {len(found.unsharded):,} others"
+    if decisions.sharded is not None:
+        text = f"{plural(len(decisions.sharded), 'weight')} cut over replicas"
+        if decisions.sharded and decisions.unsharded:
+            text += f", parallel_optimizer=False on {len(decisions.unsharded):,} others"
         facts.append(("optimizer", text))
-    if found.recomputed is not None:
-        text = f"{plural(len(found.recomputed), 'operator')} run again"
-        if found.recomputed:
+    if decisions.recomputed is not None:
+        text = f"{plural(len(decisions.recomputed), 'operator')} run again"
+        if decisions.recomputed:
             text += (
-                f": {seconds_text(found.seconds)} more, {bytes_text(found.saved)} of results not "
-                f"kept, {bytes_text(found.held)} of them at a time"
+                f": {seconds_text(decisions.seconds)} more, {bytes_text(decisions.saved)} of "
+                f"results not kept, {bytes_text(decisions.held)} of them at a time"
             )
         facts.append(("recompute", text))
     return facts
@@ -124,13 +124,13 @@ def decision_facts(found: Decisions) -> list[tuple[str, str]]:
 # -- onto an old plan ----------------------------------------------------------------------------
 
 
-def onto_facts(found: Onto) -> list[tuple[str, str]]:
+def onto_facts(onto: Onto) -> list[tuple[str, str]]:
     """What was kept, added, removed."""
     return [
         (
             "old plan",
-            f"{plural(len(found.kept), 'operator')} kept, {len(found.added):,} added, "
-            f"{len(found.not_kept):,} not kept, {found.removed:,} gone",
+            f"{plural(len(onto.kept), 'operator')} kept, {len(onto.added):,} added, "
+            f"{len(onto.not_kept):,} not kept, {onto.removed:,} gone",
         )
     ]
 

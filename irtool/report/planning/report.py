@@ -197,7 +197,7 @@ def _overlap(plan: Plan) -> list[tuple[str, str]]:
     ]
     if before.hidden_at_best == after.hidden_at_best == 0:
         return []
-    ends = [f"{seconds_text(each.spent - each.hidden_at_best)}" for each in (after, before)]
+    ends = [f"{seconds_text(cost.spent - cost.hidden_at_best)}" for cost in (after, before)]
     text = f"{ends[0]} instead of {ends[1]} if computing hides all that it can"
     if gains[0] * gains[1] < 0:
         turn = gains[0] / (gains[0] - gains[1])

@@ -9,14 +9,14 @@ from irtool.planning.scaling.scaled import Scaled
 from irtool.report.model import Cell, Table, number_column, text_column
 
 
-def roles_table(found: Scaled) -> Table:
+def roles_table(network: Scaled) -> Table:
     """One row a role."""
     rows: list[list[Cell]] = []
-    for name, (before, after) in found.sizes.items():
+    for name, (before, after) in network.sizes.items():
         rows.append([name, _text(before), _text(after), MEANINGS[name]])
-    for name, sizes in found.roles.open.items():
-        told = " or ".join(map(str, sizes))
-        rows.append([name, told, None, f"{MEANINGS[name]}: not told apart"])
+    for name, sizes in network.roles.open.items():
+        listed = " or ".join(map(str, sizes))
+        rows.append([name, listed, None, f"{MEANINGS[name]}: not told apart"])
     columns = [
         text_column("size"), text_column("in the dump"), text_column("planned"),
         text_column("what it is", 2),
@@ -28,22 +28,22 @@ def _text(size: object) -> str | None:
     return None if size is None else str(size)
 
 
-def candidates_table(found: Candidates) -> Table:
+def candidates_table(candidates: Candidates) -> Table:
     """One row a candidate, the fastest first."""
     rows: list[list[Cell]] = [
         [
-            f"{number} *" if number - 1 == found.chosen else str(number),
-            each.devices,
-            each.stages,
-            each.micro_batches,
-            "auto" if each.optimizer_parallel else "off",
-            "auto" if each.recompute else "none",
-            each.seconds,
-            each.memory_bytes,
-            each.lower_bound,
-            "" if each.fits else "too full",
+            f"{number} *" if number - 1 == candidates.chosen else str(number),
+            candidate.devices,
+            candidate.stages,
+            candidate.micro_batches,
+            "auto" if candidate.optimizer_parallel else "off",
+            "auto" if candidate.recompute else "none",
+            candidate.seconds,
+            candidate.memory_bytes,
+            candidate.lower_bound,
+            "" if candidate.fits else "too full",
         ]
-        for number, each in enumerate(found.ranked, 1)
+        for number, candidate in enumerate(candidates.ranked, 1)
     ]
     columns = [
         text_column("candidate"), number_column("devices"), number_column("stages"),
@@ -51,13 +51,15 @@ def candidates_table(found: Candidates) -> Table:
         number_column("a step", "seconds"), number_column("of a device", "bytes"),
         number_column("lower bound", "seconds", 1), text_column("", 1),
     ]  # fmt: skip
-    return Table(f"Candidates ({bytes_text(found.limit)} a device; * is planned below)",
+    return Table(f"Candidates ({bytes_text(candidates.limit)} a device; * is planned below)",
                  columns, rows)  # fmt: skip
 
 
-def candidates_fact(found: Candidates) -> str:
+def candidates_fact(candidates: Candidates) -> str:
     """How much was searched."""
-    text = f"{plural(found.tried, 'candidate')} planned together"
-    if found.passed_over:
-        text += f", {found.passed_over} passed over that compute or wait longer than these take"
+    text = f"{plural(candidates.tried, 'candidate')} planned together"
+    if candidates.passed_over:
+        text += (
+            f", {candidates.passed_over} passed over that compute or wait longer than these take"
+        )
     return text

@@ -11,34 +11,34 @@ from irtool.planning.stages.stages import StagedPlan
 from irtool.report.model import Cell, Table, number_column, text_column
 
 
-def stage_facts(found: StagedPlan) -> list[tuple[str, str]]:
+def stage_facts(plan: StagedPlan) -> list[tuple[str, str]]:
     """Devices, the step, what is idle."""
-    stages = len(found.stages)
-    count = found.micro_batches
+    stages = len(plan.stages)
+    count = plan.micro_batches
     parts = "1 micro-batch" if count == 1 else f"{count:,} micro-batches"
-    step = f"{seconds_text(found.seconds)} a step of {parts}"
+    step = f"{seconds_text(plan.seconds)} a step of {parts}"
     facts = [
-        ("devices", f"{found.devices}: {plural(stages, 'stage')} of {found.devices // stages}"),
+        ("devices", f"{plan.devices}: {plural(stages, 'stage')} of {plan.devices // stages}"),
         ("pipeline", step),
     ]
-    without = {"as the dump is": found.unstaged, "as planned": found.unstaged_plan}
+    without = {"as the dump is": plan.unstaged, "as planned": plan.unstaged_plan}
     texts = [f"{seconds_text(own)} a step {how}" for how, own in without.items() if own is not None]
     if texts:
         facts.append(("without stages", ", ".join(texts)))
     facts += [
-        ("bubble", f"{share_text(found.bubble)} of the work, if all stages take as long"),
-        ("balance", f"the slowest stage takes {share_text(found.imbalance)} more than the mean"),
+        ("bubble", f"{share_text(plan.bubble)} of the work, if all stages take as long"),
+        ("balance", f"the slowest stage takes {share_text(plan.imbalance)} more than the mean"),
     ]
-    if found.replanned:
-        numbers = ", ".join(str(number) for number in found.replanned)
+    if plan.replanned:
+        numbers = ", ".join(str(number) for number in plan.replanned)
         facts.append(("fitted", f"planned anew, so that they fit into the memory: {numbers}"))
     return facts
 
 
-def stages_table(found: StagedPlan) -> Table:
+def stages_table(plan: StagedPlan) -> Table:
     """One row a stage."""
     rows: list[list[Cell]] = []
-    for number, stage in enumerate(found.stages):
+    for number, stage in enumerate(plan.stages):
         names = stage.layers
         text = ", ".join(names) if len(names) < 4 else f"{names[0]} to {names[-1]} ({len(names)})"
         rows.append(
@@ -62,15 +62,15 @@ def stages_table(found: StagedPlan) -> Table:
     return Table("Stages (one device of each)", columns, rows)
 
 
-def stage_lines(found: StagedPlan) -> Iterator[str]:
+def stage_lines(plan: StagedPlan) -> Iterator[str]:
     """``pipeline_stage`` of each cell whose operators are all of one stage, the outermost only."""
-    cells = staged_cells(found)
+    cells = staged_cells(plan)
     if not cells:
         return
-    yield f"# set_auto_parallel_context(pipeline_stages={len(found.stages)}), and the network in"
-    yield f"# PipelineCell(net.network, {found.micro_batches}): it is called with one micro-batch"
+    yield f"# set_auto_parallel_context(pipeline_stages={len(plan.stages)}), and the network in"
+    yield f"# PipelineCell(net.network, {plan.micro_batches}): it is called with one micro-batch"
     for scope, number in cells.items():
         yield f"{cell_path(scope)}.pipeline_stage = {number}"
-    for scope in unsaid_scopes(found):
+    for scope in unsaid_scopes(plan):
         yield f"# {scope}: operators here go with the stage of what they compute from"
     yield ""

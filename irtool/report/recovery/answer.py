@@ -323,17 +323,17 @@ def _named(groups: Sequence[GroupUse]) -> list[NamedGroup]:
 def _slices(recovery: Recovery) -> dict[str, Any]:
     return {
         "slices_lost": [
-            LostSlice(parameter=each.parameter, ranks=list(each.ranks), bytes=each.bytes)
-            for each in recovery.lost
+            LostSlice(parameter=piece.parameter, ranks=list(piece.ranks), bytes=piece.bytes)
+            for piece in recovery.lost
         ],
         "slices_surviving": [
             SurvivingSlice(
-                parameter=each.parameter,
-                lost=list(each.lost),
-                survivors=list(each.survivors),
-                bytes=each.bytes,
+                parameter=piece.parameter,
+                lost=list(piece.lost),
+                survivors=list(piece.survivors),
+                bytes=piece.bytes,
             )
-            for each in recovery.surviving
+            for piece in recovery.surviving
         ],
         "common_replicas": [list(ranks) for ranks in recovery.common_replicas],
         "replicas": [

@@ -68,56 +68,56 @@ def strategies_answer(view: RecoveryView) -> RecoveryStrategies | None:
 
 def checkpoints_answer(view: RecoveryView) -> RecoveryCheckpoints | None:
     """What becomes of checkpoints, for scripts."""
-    found = view.conversion
-    if found is None:
+    conversion = view.conversion
+    if conversion is None:
         return None
     return RecoveryCheckpoints(
-        old=OLD_FILE if found.old is None else found.old.path,
+        old=OLD_FILE if conversion.old is None else conversion.old.path,
         new=NEW_FILE,
-        bytes_moved=found.moved().bytes,
-        ranks=[_rank(one, found) for one in found.ranks],
-        added=list(found.added),
-        dropped=list(found.dropped),
-        misplaced=list(found.misplaced),
-        call=list(_lines(view, found)),
+        bytes_moved=conversion.moved().bytes,
+        ranks=[_rank(one, conversion) for one in conversion.ranks],
+        added=list(conversion.added),
+        dropped=list(conversion.dropped),
+        misplaced=list(conversion.misplaced),
+        call=list(_lines(view, conversion)),
     )
 
 
-def _rank(one: RankSources, found: Conversion) -> RecoveryCheckpoint:
+def _rank(one: RankSources, conversion: Conversion) -> RecoveryCheckpoint:
     return RecoveryCheckpoint(
         rank=one.rank,
         sources=None if one.mindspore is None else list(one.mindspore),
         refused=one.refused or None,
         needed=list(one.needed),
-        bytes_moved=found.moved([one]).bytes,
+        bytes_moved=conversion.moved([one]).bytes,
     )
 
 
 def file_blocks(view: RecoveryView) -> Iterator[Block]:
     """The same for people: which file goes on, and what becomes of checkpoints."""
-    made, found = view.file, view.conversion
+    made, conversion = view.file, view.conversion
     facts: list[tuple[str, str]] = []
     if made is not None:
-        told = f"{len(made.file.strategies):,} entries keyed by {made.keys}"
-        facts.append(("strategy file", f"--format strategy writes it: {told}"))
+        entries = f"{len(made.file.strategies):,} entries keyed by {made.keys}"
+        facts.append(("strategy file", f"--format strategy writes it: {entries}"))
         facts += [("", note) for note in made.notes]
         facts.append(("job", "--format msjob writes it, with the strategy file"))
-    if found is not None:
-        facts.append(("checkpoints", conversion_text(found)))
+    if conversion is not None:
+        facts.append(("checkpoints", conversion_text(conversion)))
     if facts:
         yield Facts(facts)
-    if found is None:
+    if conversion is None:
         return
-    yield ranks_table(found, view.limit)
-    for text in (*_lost_notes(view, found), *conversion_notes(found)):
+    yield ranks_table(conversion, view.limit)
+    for text in (*_lost_notes(view, conversion), *conversion_notes(conversion)):
         yield Note(f"note: {text}")
-    yield Note("\n".join(_lines(view, found)), verbatim=True)
+    yield Note("\n".join(_lines(view, conversion)), verbatim=True)
 
 
-def _lost_notes(view: RecoveryView, found: Conversion) -> Iterator[str]:
+def _lost_notes(view: RecoveryView, conversion: Conversion) -> Iterator[str]:
     """Checkpoints of lost ranks that are read, which nobody can copy from their devices."""
     lost = set(view.recovery.request.lost)
-    asked = sorted(lost & {rank for one in found.ranks for rank in one.mindspore or ()})
+    asked = sorted(lost & {rank for one in conversion.ranks for rank in one.mindspore or ()})
     if not asked:
         return
     text = f"MindSpore's conversion reads checkpoints of lost ranks {ranks_text(asked)}: they must "
@@ -127,9 +127,9 @@ def _lost_notes(view: RecoveryView, found: Conversion) -> Iterator[str]:
     yield text
 
 
-def _lines(view: RecoveryView, found: Conversion) -> Iterator[str]:
+def _lines(view: RecoveryView, conversion: Conversion) -> Iterator[str]:
     makers = {
         NEW_FILE: "this command with --format strategy writes it",
         OLD_FILE: f"irtool recover {view.path} --format strategy writes it",
     }
-    yield from conversion_lines(found, makers)
+    yield from conversion_lines(conversion, makers)

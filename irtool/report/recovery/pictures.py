@@ -25,15 +25,15 @@ def pictures(recovery: Recovery) -> list[Element]:
     return drawn
 
 
-def _devices(found: Recovery) -> Picture:
+def _devices(recovery: Recovery) -> Picture:
     """The devices of each server: lost, going on as which rank, idle, new."""
-    moves = found.moves.moves if found.moves is not None else ()
+    moves = recovery.moves.moves if recovery.moves is not None else ()
     plays = {move.device: move for move in moves if move.device is not None}
     boxes = [
-        _device(rank, rank in found.request.lost, plays.get(rank), bool(moves))
-        for rank in range(found.context.devices)
+        _device(rank, rank in recovery.request.lost, plays.get(rank), bool(moves))
+        for rank in range(recovery.context.devices)
     ]
-    size = found.request.server
+    size = recovery.request.server
     rows = [
         (f"server {start // size}", boxes[start : start + size])
         for start in range(0, len(boxes), size)
@@ -42,7 +42,9 @@ def _devices(found: Recovery) -> Picture:
     if joined:
         rows.append(("joined", [(str(m.rank), _JOINED, f"new: rank {m.rank}") for m in joined]))
     counts = Counter(series for _, row in rows for _, series, _ in row)
-    described = ", ".join(f"{counts[at]} {state}" for at, state in enumerate(_STATES) if counts[at])
+    described = ", ".join(
+        f"{counts[index]} {state}" for index, state in enumerate(_STATES) if counts[index]
+    )
     note = "numbers are ranks of the run before; point at a device for its new one"
     if len(rows) > _MOST_ROWS:
         note += f"; {plural(len(rows) - _MOST_ROWS, 'server')} more"

@@ -52,25 +52,25 @@ def recovery_report(view: RecoveryView, has_pictures: bool = False) -> Report:
 
 def _after(view: RecoveryView) -> Iterator[Block]:
     """The tables of what happened, those that have something to say."""
-    found = view.recovery
-    if found.broken:
+    recovery = view.recovery
+    if recovery.broken:
         yield groups_table(view)
-    if found.surviving:
+    if recovery.surviving:
         yield survivors_table(view)
-    if found.lost:
+    if recovery.lost:
         yield lost_table(view)
-    if found.growth is not None:
-        yield growth_table(view, found.growth)
-    if found.ways:
-        yield ways_table(found.ways, found.old_seconds)
-    if found.moves is not None and found.old.items:
-        yield moves_table(view, found.moves)
-        if found.moves.peer_bytes:
-            yield levels_table(found.moves)
-            yield links_table(view, found.moves)
-    if found.plan is not None and found.plan.changes:
-        yield changes_table(view, found.plan)
-    changes = found.group_changes
+    if recovery.growth is not None:
+        yield growth_table(view, recovery.growth)
+    if recovery.ways:
+        yield ways_table(recovery.ways, recovery.old_seconds)
+    if recovery.moves is not None and recovery.old.items:
+        yield moves_table(view, recovery.moves)
+        if recovery.moves.peer_bytes:
+            yield levels_table(recovery.moves)
+            yield links_table(view, recovery.moves)
+    if recovery.plan is not None and recovery.plan.changes:
+        yield changes_table(view, recovery.plan)
+    changes = recovery.group_changes
     if changes is not None and (changes.added or changes.removed):
         yield group_changes_table(view, changes)
     yield times_table(view)
@@ -78,37 +78,37 @@ def _after(view: RecoveryView) -> Iterator[Block]:
 
 
 def _facts(view: RecoveryView) -> list[tuple[str, str]]:
-    found = view.recovery
-    request = found.request
-    facts = [("run", f"{view.path}: {plural(found.context.devices, 'device')}")]
-    if found.context.stages > 1:
-        facts.append(("stages", str(found.context.stages)))
+    recovery = view.recovery
+    request = recovery.request
+    facts = [("run", f"{view.path}: {plural(recovery.context.devices, 'device')}")]
+    if recovery.context.stages > 1:
+        facts.append(("stages", str(recovery.context.stages)))
     if request.lost:
         facts.append(("lost", f"ranks {ranks_text(request.lost)}"))
     if request.added:
         facts.append(("added", plural(request.added, "device")))
     if request.lost or request.added or request.to:
-        facts.append(("devices", f"{found.target} ({found.why_target})"))
-        if found.stages != found.context.stages:
-            facts.append(("new stages", str(found.stages)))
-        facts.append(("legal", ", ".join(map(str, found.legal[:8]))))
+        facts.append(("devices", f"{recovery.target} ({recovery.why_target})"))
+        if recovery.stages != recovery.context.stages:
+            facts.append(("new stages", str(recovery.stages)))
+        facts.append(("legal", ", ".join(map(str, recovery.legal[:8]))))
     if view.classes:
         classes = ", ".join(ranks_text(ranks) for ranks in list(view.classes)[:6])
         more = " …" if len(view.classes) > 6 else ""
         facts.append(("equal graphs", f"{len(view.classes)} to compile: ranks {classes}{more}"))
     if view.cache:
         facts.append(("compile cache", view.cache))
-    facts.append(("groups", _groups_text(found)))
-    if found.old.items:
-        facts.append(("replicas for TFT", _common_text(found)))
-    if found.plan is not None:
+    facts.append(("groups", _groups_text(recovery)))
+    if recovery.old.items:
+        facts.append(("replicas for TFT", _common_text(recovery)))
+    if recovery.plan is not None:
         word = {True: "passes", False: "is refused by", None: "cannot be judged in all parts by"}
-        told = f"{word[found.accepted]} irtool check; {found.changed:,} operators change"
-        facts.append(("new plan", told))
-    if found.growth is not None:
-        facts += _growth_facts(found.growth)
-    if found.group_changes is not None:
-        changes = found.group_changes
+        verdict = f"{word[recovery.accepted]} irtool check; {recovery.changed:,} operators change"
+        facts.append(("new plan", verdict))
+    if recovery.growth is not None:
+        facts += _growth_facts(recovery.growth)
+    if recovery.group_changes is not None:
+        changes = recovery.group_changes
         facts.append((
             "groups of the plan",
             f"{len(changes.kept):,} with the same ranks, {len(changes.added):,} new, "
@@ -136,20 +136,20 @@ def _growth_facts(growth: Growth) -> list[tuple[str, str]]:
     return facts
 
 
-def _groups_text(found: Recovery) -> str:
-    all_groups = len(found.groups.groups)
-    if not found.request.lost:
+def _groups_text(recovery: Recovery) -> str:
+    all_groups = len(recovery.groups.groups)
+    if not recovery.request.lost:
         return f"{all_groups:,}"
-    text = f"{len(found.broken):,} of {all_groups:,} hold a lost rank"
-    untouched = found.groups.untouched_ranks(found.request.lost, found.survivors)
+    text = f"{len(recovery.broken):,} of {all_groups:,} hold a lost rank"
+    untouched = recovery.groups.untouched_ranks(recovery.request.lost, recovery.survivors)
     if untouched:
         text += f"; of ranks {ranks_text(untouched)} only the world's does"
     return text
 
 
-def _common_text(found: Recovery) -> str:
+def _common_text(recovery: Recovery) -> str:
     """MindSpore's own, coarser answer to who can restore whom."""
-    sets = found.common_replicas
+    sets = recovery.common_replicas
     least = min(map(len, sets), default=0)
     if least < 2:
         return "none: no two ranks hold the same of everything, so it restores from disk"

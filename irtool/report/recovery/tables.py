@@ -70,9 +70,9 @@ def group_changes_table(view: RecoveryView, changes: GroupChanges) -> Table:
 
 def survivors_table(view: RecoveryView) -> Table:
     """What lost ranks held, and who still holds it: one row for the same holders."""
-    found: dict[tuple[tuple[int, ...], tuple[int, ...]], list[SurvivingSlice]] = {}
-    for each in view.recovery.surviving:
-        found.setdefault((each.lost, each.survivors), []).append(each)
+    by_holders: dict[tuple[tuple[int, ...], tuple[int, ...]], list[SurvivingSlice]] = {}
+    for piece in view.recovery.surviving:
+        by_holders.setdefault((piece.lost, piece.survivors), []).append(piece)
     columns = (
         text_column("lost with"), text_column("survives on"), number_column("parameters"),
         number_column("bytes", "bytes"), text_column("for example", 1),
@@ -85,7 +85,7 @@ def survivors_table(view: RecoveryView) -> Table:
             sum(piece.bytes for piece in slices),
             slices[0].parameter,
         ]
-        for (lost, survivors), slices in found.items()
+        for (lost, survivors), slices in by_holders.items()
     ]
     title = "Slices of lost ranks that peers hold (no disk needed)"
     return Table(title, columns, rows, noun="set", most=view.most())
@@ -93,30 +93,30 @@ def survivors_table(view: RecoveryView) -> Table:
 
 def lost_table(view: RecoveryView) -> Table:
     """What nobody holds any more."""
-    lost = sorted(view.recovery.lost, key=lambda each: -each.bytes)
+    lost = sorted(view.recovery.lost, key=lambda piece: -piece.bytes)
     columns = (text_column("parameter"), text_column("held by"), number_column("bytes", "bytes"))
-    rows: Rows = [[each.parameter, ranks_text(each.ranks), each.bytes] for each in lost]
+    rows: Rows = [[piece.parameter, ranks_text(piece.ranks), piece.bytes] for piece in lost]
     return Table("Slices without a holder", columns, rows, noun="slice", most=view.most())
 
 
 def growth_table(view: RecoveryView, growth: Growth) -> Table:
     """Parameters of the grown network that are not as they were."""
     order = {"new": 0, "resharded": 1, "renamed": 2, "kept": 3}
-    items = sorted(growth.parameters, key=lambda each: (order[each.fate], each.name))
-    items = [each for each in items if each.fate != "kept"]
+    items = sorted(growth.parameters, key=lambda parameter: (order[parameter.fate], parameter.name))
+    items = [parameter for parameter in items if parameter.fate != "kept"]
     columns = (
         text_column("parameter"), text_column("fate"), text_column("shape"),
         number_column("bytes", "bytes"), text_column("slice of rank 0", 1),
     )  # fmt: skip
     rows: Rows = [
         [
-            f"{each.name} (was {each.old})" if each.old else each.name,
-            {"new": "to initialise"}.get(each.fate, each.fate),
-            str(each.shape),
-            each.bytes,
-            ", ".join(f"{a}:{b}" for a, b in each.slices.get(0, ())),
+            f"{parameter.name} (was {parameter.old})" if parameter.old else parameter.name,
+            {"new": "to initialise"}.get(parameter.fate, parameter.fate),
+            str(parameter.shape),
+            parameter.bytes,
+            ", ".join(f"{a}:{b}" for a, b in parameter.slices.get(0, ())),
         ]
-        for each in items
+        for parameter in items
     ]
     title = "Parameters that are not as they were"
     return Table(title, columns, rows, noun="parameter", most=view.most(20))
@@ -182,15 +182,15 @@ def levels_table(moves: Resharding) -> Table:
     )  # fmt: skip
     rows: Rows = [
         [
-            each.level.name,
-            each.bytes,
-            each.pairs,
-            each.link,
-            each.sender,
-            each.receiver,
-            each.seconds,
+            traffic.level.name,
+            traffic.bytes,
+            traffic.pairs,
+            traffic.link,
+            traffic.sender,
+            traffic.receiver,
+            traffic.seconds,
         ]
-        for each in moves.levels
+        for traffic in moves.levels
     ]
     return Table("Bytes to move by kind of link", columns, rows)
 
@@ -204,13 +204,13 @@ def links_table(view: RecoveryView, moves: Resharding) -> Table:
     )  # fmt: skip
     rows: Rows = [
         [
-            f"rank {each.source}",
-            "new device" if each.device is None else f"rank {each.device}",
-            each.rank,
-            each.level,
-            each.bytes,
+            f"rank {link.source}",
+            "new device" if link.device is None else f"rank {link.device}",
+            link.rank,
+            link.level,
+            link.bytes,
         ]
-        for each in links
+        for link in links
     ]
     return Table("Busiest links", columns, rows, noun="link", most=view.most(8))
 
@@ -218,8 +218,12 @@ def links_table(view: RecoveryView, moves: Resharding) -> Table:
 def changes_table(view: RecoveryView, plan: Replan) -> Table:
     """Strategies that change, equal changes once."""
     counts: dict[tuple[str, str, str], int] = {}
-    for each in plan.changes:
-        key = (each.node.op, tuple_text(each.before) or "none", tuple_text(each.after) or "none")
+    for change in plan.changes:
+        key = (
+            change.node.op,
+            tuple_text(change.before) or "none",
+            tuple_text(change.after) or "none",
+        )
         counts[key] = counts.get(key, 0) + 1
     ordered = sorted(counts.items(), key=lambda item: -item[1])
     columns = (
@@ -245,12 +249,12 @@ def times_table(view: RecoveryView) -> Table:
     )
     missing = "not possible" if view.recovery.lost else "not known"
     rows: Rows = []
-    for name, way in ways:
-        if way is None:
+    for name, time in ways:
+        if time is None:
             rows.append([f"{name}: {missing}", *[None] * (len(columns) - 2), ""])
         else:
-            seconds = [seconds for _, seconds in way.terms()]
-            rows.append([name, *seconds, way.total, way.largest])
+            seconds = [seconds for _, seconds in time.terms()]
+            rows.append([name, *seconds, time.total, time.largest])
     store = f"writing a checkpoint of {bytes_text(times.checkpoint_bytes)} takes "
     store += seconds_text(times.store_seconds)
     return Table(f"Time, by the assumptions below; {store}", columns, rows)

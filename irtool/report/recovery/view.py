@@ -42,33 +42,37 @@ class RecoveryView:
 
 def answer_text(view: RecoveryView) -> str:
     """The answer in one line."""
-    found = view.recovery
-    if found.growth is not None:
-        new = sum(each.fate == "new" for each in found.growth.parameters)
-        kept = sum(each.fate == "kept" for each in found.growth.parameters)
-        where = "only the new part is planned" if found.growth.is_local else "the old part changes"
+    recovery = view.recovery
+    if recovery.growth is not None:
+        new = sum(parameter.fate == "new" for parameter in recovery.growth.parameters)
+        kept = sum(parameter.fate == "kept" for parameter in recovery.growth.parameters)
+        where = (
+            "only the new part is planned" if recovery.growth.is_local else "the old part changes"
+        )
         return f"{plural(new, 'parameter')} to initialise, {kept:,} kept; {where}"
-    if not found.happened:
-        return _before_failure(found)
-    target = f"go on with {plural(found.target, 'device')}"
-    if found.stages != found.context.stages:
-        target += f" in {plural(found.stages, 'stage')}"
-    if found.lost:
-        return f"{target} from a checkpoint: {plural(len(found.lost), 'slice')} have no holder left"
-    if not found.old.items:
+    if not recovery.happened:
+        return _before_failure(recovery)
+    target = f"go on with {plural(recovery.target, 'device')}"
+    if recovery.stages != recovery.context.stages:
+        target += f" in {plural(recovery.stages, 'stage')}"
+    if recovery.lost:
+        return (
+            f"{target} from a checkpoint: {plural(len(recovery.lost), 'slice')} have no holder left"
+        )
+    if not recovery.old.items:
         return f"{target}: nothing is known of who holds what"
-    if found.old.unknown or found.old.missing:
+    if recovery.old.unknown or recovery.old.missing:
         return f"{target}: nothing is lost of what is known; not all is"
-    if found.moves is None:
+    if recovery.moves is None:
         return f"{target}: every slice has a holder left"
-    moved = found.moves.peer_bytes
+    moved = recovery.moves.peer_bytes
     return f"{target}: everything survives, {bytes_text(moved)} move between devices"
 
 
-def _before_failure(found: Recovery) -> str:
-    if not found.weak:
+def _before_failure(recovery: Recovery) -> str:
+    if not recovery.weak:
         return "nothing is known of who holds what"
-    least = len(found.weak[0].units)
+    least = len(recovery.weak[0].units)
     if least == 1:
         return "the loss of a single rank cannot be repaired from peers"
     any_of = "any single rank" if least == 2 else f"any {least - 1} ranks"

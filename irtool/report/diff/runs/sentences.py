@@ -28,10 +28,10 @@ def sentences(comparison: RunComparison, case: Case | None, is_strict: bool = Fa
         case: the first operator that introduces error; None where none does.
         is_strict: whether what differs in a bit is told.
     """
-    told = list(_sentences(comparison, case))
+    lines = list(_sentences(comparison, case))
     if is_strict and (text := unequal_text(comparison)):
-        told.insert(0 if case is None else 1, text)
-    return told or ["nothing could be compared"]
+        lines.insert(0 if case is None else 1, text)
+    return lines or ["nothing could be compared"]
 
 
 def is_by_figures(tensors: TensorComparison) -> bool:

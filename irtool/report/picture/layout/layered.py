@@ -217,7 +217,7 @@ class _Part:
             for cell in passage:
                 route += [(cell.x, self._tops[cell.rank]), (cell.x, self._bottoms[cell.rank])]
             route += [(end, self._tops[lower.rank]), (end, lower.y - lower.h / 2)]
-            yield number, [point for at, point in enumerate(route) if route[at - 1] != point]
+            yield number, [point for index, point in enumerate(route) if route[index - 1] != point]
 
 
 # -- ranks ---------------------------------------------------------------------------------------
@@ -267,10 +267,10 @@ def _widen(cells: Sequence[Cell]) -> None:
     for number in sorted(ranks):
         rank = ranks[number]
         rows = 1 if any(cell.port for cell in rank) else _rows(rank)
-        each = ceil(len(rank) / rows)
+        per_row = ceil(len(rank) / rows)
         for index, cell in enumerate(rank):
-            cell.rank = number + more + index // each
-        more += ceil(len(rank) / each) - 1
+            cell.rank = number + more + index // per_row
+        more += ceil(len(rank) / per_row) - 1
 
 
 def _rows(rank: Sequence[Cell]) -> int:
@@ -423,6 +423,6 @@ def _heights(ranks: Sequence[Sequence[Cell]]) -> tuple[list[float], list[float]]
             cell.y = y + height / 2
         lines = sum(len(cell.down) for cell in rank)
         near = ranks[number : number + 2]
-        ports = any(all(not cell.real or cell.port for cell in each) for each in near)
+        ports = any(all(not cell.real or cell.port for cell in row) for row in near)
         y += height + (_PORT_GAP if ports else GAP_Y) + min(30.0, max(0, lines - 6) * 1.5)
     return tops, bottoms

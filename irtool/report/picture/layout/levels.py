@@ -139,10 +139,10 @@ class _Builder:
         depth = {"": 0}
         pending = [""]
         while pending:
-            at = pending.pop()
-            for child in self.levels[at].children:
+            parent = pending.pop()
+            for child in self.levels[parent].children:
                 if child in self.levels:
-                    depth[child] = depth[at] + 1
+                    depth[child] = depth[parent] + 1
                     pending.append(child)
         return depth
 
@@ -218,7 +218,7 @@ class _Builder:
 
     def _through(self, box: str, child: str, port: PortKey) -> tuple[list[tuple[str, Piece]], Ref]:
         """The pieces from a box through the frames around it, up to one that is told."""
-        found: list[tuple[str, Piece]] = []
+        path: list[tuple[str, Piece]] = []
         inner, ref = box, Ref(box)
         while inner != child:
             around = self.parent[inner]
@@ -228,9 +228,9 @@ class _Builder:
             level = self.levels[around]
             level.ports.setdefault(port, ref)
             level.pieces[piece] = 1.0
-            found.append((around, piece))
+            path.append((around, piece))
             inner, ref = around, Ref(around, port)
-        return found, ref
+        return path, ref
 
     def _stages(self) -> list[tuple[str, str]]:
         """Pairs of stages, one below the other even where none sends to the next."""
@@ -264,10 +264,10 @@ def _from_above(children: Sequence[str], pairs: Sequence[tuple[str, str]]) -> li
         seen.add(start)
         walk = [(start, iter(below[start]))]
         while walk:
-            at, others = walk[-1]
-            other = next((each for each in others if each not in seen), None)
+            current, others = walk[-1]
+            other = next((follower for follower in others if follower not in seen), None)
             if other is None:
-                left.append(at)
+                left.append(current)
                 walk.pop()
             else:
                 seen.add(other)

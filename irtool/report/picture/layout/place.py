@@ -181,9 +181,9 @@ def _stacked(
         joins.append(Join(upper, lower, upper_x, lower_x, piece.value, weight))
     placed = layered(cells, joins)
     areas = {
-        key: Area(x - cells[at].w / 2, y - cells[at].h / 2, cells[at].w, cells[at].h)
-        for key, at in number.items()
-        for x, y in (placed.places[at],)
+        key: Area(x - cells[index].w / 2, y - cells[index].h / 2, cells[index].w, cells[index].h)
+        for key, index in number.items()
+        for x, y in (placed.places[index],)
     }
     routes = dict(zip(level.pieces, placed.routes, strict=True))
     ports = {key: placed.places[number[key]][0] for key in level.ports}
@@ -231,7 +231,7 @@ def _row(
     width = max([x - _LANE_GAP, *(area.x + area.w for area in areas.values())])
     routes = {piece: tracks.route(piece, areas) for piece in level.pieces}
     ports = {key: tracks.x(ref) for key, ref in level.ports.items()}
-    return _Inside(width, tracks.whole, title, areas, routes, ports)
+    return _Inside(width, tracks.height, title, areas, routes, ports)
 
 
 class _Tracks:
@@ -239,7 +239,7 @@ class _Tracks:
 
     Attributes:
         above: height of the tracks above the row.
-        whole: height of the row with all tracks.
+        height: of the row with all tracks.
     """
 
     def __init__(
@@ -266,7 +266,7 @@ class _Tracks:
         for key in below:
             y += self._room(key)
             self._y[key] = y
-        self.whole = y + _TRACK if below else self.above + height
+        self.height = y + _TRACK if below else self.above + height
 
     def _room(self, key: tuple[Ref, Hashable]) -> float:
         lines = self._level.labels.get(key[1])
@@ -280,13 +280,13 @@ class _Tracks:
 
     def labels(self) -> dict[Hashable, Area]:
         """Texts stand on the middle of their tracks."""
-        found: dict[Hashable, Area] = {}
+        areas: dict[Hashable, Area] = {}
         for key, (first, last) in self._spans.items():
             lines = self._level.labels.get(key[1])
             if lines:
                 w, h = label_size(lines)
-                found[key[1]] = Area(max(0.0, (first + last - w) / 2), self._y[key] - h, w, h)
-        return found
+                areas[key[1]] = Area(max(0.0, (first + last - w) / 2), self._y[key] - h, w, h)
+        return areas
 
     def route(self, piece: Piece, areas: dict[Hashable, Area]) -> list[Point]:
         """From lane to lane along its track; straight up or down to the edge of the frame."""
@@ -295,7 +295,7 @@ class _Tracks:
             return [(x, 0.0), (x, end.y)]
         x, area = self.x(piece.upper), areas[piece.upper.child]
         if piece.lower.child is None:
-            return [(x, area.y + area.h), (x, self.whole)]
+            return [(x, area.y + area.h), (x, self.height)]
         bottom = piece.upper.port is not None and piece.upper.port.side == "bottom"
         end, other = self.x(piece.lower), areas[piece.lower.child]
         y = self._y[piece.upper, piece.value]
@@ -324,7 +324,7 @@ def _frame_around(level: Level, done: _Inside) -> None:
 def _absolute(levels: Levels, inside: dict[str, _Inside], looks: Looks, picture: Picture) -> Layout:
     """Set every level into the one around it, the outermost first."""
     outermost = inside[""]
-    found = Layout(outermost.w, outermost.h)
+    drawing = Layout(outermost.w, outermost.h)
     origins: dict[str, Point] = {}
     for id in reversed(levels.order):
         here = inside[id]
@@ -332,23 +332,23 @@ def _absolute(levels: Levels, inside: dict[str, _Inside], looks: Looks, picture:
             x, y = origins[levels.parent[id]]
             area = _moved(inside[levels.parent[id]].areas[id], x, y)
             if levels.by_id[id].frame is not None:
-                found.frames[id], found.titles[id] = area, here.title
+                drawing.frames[id], drawing.titles[id] = area, here.title
             origins[id] = area.x + here.shift, area.y + here.lift
         else:
             origins[id] = 0.0, 0.0
     for box in picture.boxes:
         around = levels.parent[box.id]
-        found.boxes[box.id] = _moved(inside[around].areas[box.id], *origins[around])
+        drawing.boxes[box.id] = _moved(inside[around].areas[box.id], *origins[around])
     seen: set[tuple[str, Hashable]] = set()
     for way in levels.ways:
-        found.lines.append(DrawnLine(way.edge, _pieces(way, levels, inside, origins)))
+        drawing.lines.append(DrawnLine(way.edge, _pieces(way, levels, inside, origins)))
         if way.label is not None and way.label not in seen:
             seen.add(way.label)
             level, label = way.label
             area = _moved(inside[level].areas[label], *origins[level])
             text = levels.by_id[level].labels[label]
-            found.labels.append(Label(area, text, looks.line(way.edge).text_colour))
-    return found
+            drawing.labels.append(Label(area, text, looks.line(way.edge).text_colour))
+    return drawing
 
 
 def _moved(area: Area, x: float, y: float) -> Area:
