@@ -70,7 +70,7 @@ class Account:
 
     def items(self) -> dict[str, int]:
         """Numbers by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def compiled_account(memory: Memory) -> Account:
@@ -114,7 +114,7 @@ def fused_bytes(launches: Iterable[Launch]) -> int:
     """Bytes of the largest buffer that a fused collective needs for its tensors side by side."""
     known = list(launches)
     sizes = (
-        sum((known[at].size // _FUSED_BLOCK + 1) * _FUSED_BLOCK for at in places)
+        sum((known[place].size // _FUSED_BLOCK + 1) * _FUSED_BLOCK for place in places)
         for places in buckets(known)
         if len(places) > 1
     )
@@ -150,8 +150,12 @@ def _is_kept(buffer: Buffer, memory: Memory) -> bool:
     return any(memory.phases.get(user) in _LATE for user in users)
 
 
-def _is_gather(found: Collective | None) -> bool:
-    return found is not None and found.op == "AllGather" and found.origin == "optimizer parallel"
+def _is_gather(collective: Collective | None) -> bool:
+    return (
+        collective is not None
+        and collective.op == "AllGather"
+        and collective.origin == "optimizer parallel"
+    )
 
 
 def _gradients(static: Iterable[StaticTensor]) -> int:

@@ -60,14 +60,14 @@ def _hands_on(op: str, names: tuple[str, ...]) -> bool:
     return op in names or operator_of(op).is_("converts")
 
 
-def axes(found: Sequence[Collective]) -> dict[Node, Axis]:
+def axes(collectives: Sequence[Collective]) -> dict[Node, Axis]:
     """The axis of each collective of one dump."""
-    evidence = _evidence(found)
+    evidence = _evidence(collectives)
     axis_of: dict[Node, Axis] = {}
     forward: dict[str, Axis] = {}
-    for item in sorted(found, key=lambda one: one.is_gradient):
-        tie = item.node.forward_unique_id
-        known = forward.get(tie) if tie is not None else None
+    for item in sorted(collectives, key=lambda one: one.is_gradient):
+        forward_id = item.node.forward_unique_id
+        known = forward.get(forward_id) if forward_id is not None else None
         certain = _CERTAIN.get(item.origin)
         if certain is None and known not in (None, "unknown"):
             axis_of[item.node] = known or "unknown"
@@ -100,10 +100,10 @@ def sums_product(op: str) -> bool:
     return looks_up or entry.computes in ("matmul", "convolution")
 
 
-def _evidence(found: Iterable[Collective]) -> _Evidence:
+def _evidence(collectives: Iterable[Collective]) -> _Evidence:
     shared: set[frozenset[int]] = set()
     tensor: set[frozenset[int]] = set()
-    for item in found:
+    for item in collectives:
         if item.ranks is None or len(item.ranks) < 2:
             continue
         ranks = frozenset(item.ranks)
@@ -161,7 +161,7 @@ def _is_expert(node: Node) -> bool:
 def _meets_experts(node: Node) -> bool:
     """Whether what is exchanged comes out of a product with experts' weights, or goes into one."""
     return _reaches(node, lambda one: one.users) or _reaches(
-        node, lambda one: [each for each in one.inputs if isinstance(each, Node)]
+        node, lambda one: [source for source in one.inputs if isinstance(source, Node)]
     )
 
 
@@ -174,7 +174,7 @@ def _reaches(node: Node, following: Callable[[Node], Iterable[Node]]) -> bool:
                 continue
             seen.add(other)
             if operator_of(other.op).computes == "matmul":
-                if any(_is_stack_of_weights(each) for each in other.inputs):
+                if any(_is_stack_of_weights(source) for source in other.inputs):
                     return True
             elif other.op in _MOVING or operator_of(other.op).moves:
                 waiting.append(other)

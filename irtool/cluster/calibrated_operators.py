@@ -99,23 +99,23 @@ def calibrated_operators(steps: Sequence[MeasuredStep]) -> OperatorCalibration |
     Args:
         steps: profiles of one machine, joined with the dumps of what ran.
     """
-    timed = [each for step in steps for each in timed_operators(step)]
-    if len({each.size for each in timed}) < _LEAST_KINDS:
+    timed = [operator for step in steps for operator in timed_operators(step)]
+    if len({operator.size for operator in timed}) < _LEAST_KINDS:
         return None
     rooflines = fitted_rooflines(timed)
     if ANY_KIND not in rooflines:
         return None
     by_kind: dict[str, list[TimedOperator]] = {}
-    for each in timed:
-        by_kind.setdefault(each.op, []).append(each)
+    for operator in timed:
+        by_kind.setdefault(operator.op, []).append(operator)
     held_back = _held_back(timed)
     kinds = [
         KindFit(
             op,
             rooflines[op],
             len(those),
-            len({each.size for each in those}),
-            sum(each.seconds for each in those),
+            len({operator.size for operator in those}),
+            sum(operator.seconds for operator in those),
             median(errors) if (errors := held_back.get(op, ())) else None,
             max(errors, default=None),
         )
@@ -125,23 +125,23 @@ def calibrated_operators(steps: Sequence[MeasuredStep]) -> OperatorCalibration |
     return OperatorCalibration(tuple(kinds), rooflines, measured_times(steps))
 
 
-def with_operators(machine: Machine, found: OperatorCalibration) -> Machine:
+def with_operators(machine: Machine, calibration: OperatorCalibration) -> Machine:
     """A machine whose operators take what was measured."""
-    told = f"operators: fitted to {sum(fit.operators for fit in found.kinds)} of a profile"
+    source = f"operators: fitted to {sum(fit.operators for fit in calibration.kinds)} of a profile"
     return replace(
         machine,
-        rooflines={**machine.rooflines, **found.rooflines},
-        measured={**machine.measured, **found.measured},
-        sources=(told, *machine.sources),
+        rooflines={**machine.rooflines, **calibration.rooflines},
+        measured={**machine.measured, **calibration.measured},
+        sources=(source, *machine.sources),
     )
 
 
 def timed_operators(step: MeasuredStep) -> Iterator[TimedOperator]:
     """What a profile measured of operators that compute."""
-    for each in step.operators:
-        node = each.node
-        if each.seconds > 0 and not is_collective(node) and not renames(node.op):
-            yield TimedOperator(node.op, *work_of(node), each.seconds)
+    for operator in step.operators:
+        node = operator.node
+        if operator.seconds > 0 and not is_collective(node) and not renames(node.op):
+            yield TimedOperator(node.op, *work_of(node), operator.seconds)
 
 
 # -- rooflines -------------------------------------------------------------------------------------
@@ -156,17 +156,17 @@ def fitted_rooflines(timed: Iterable[TimedOperator]) -> dict[str, Roofline]:
     by_kind: dict[str, list[TimedOperator]] = {}
     for row in rows:
         by_kind.setdefault(row.op, []).append(row)
-    found = {op: _of_kind(those, every) for op, those in by_kind.items()}
-    return {**found, ANY_KIND: every}
+    rooflines = {op: _of_kind(those, every) for op, those in by_kind.items()}
+    return {**rooflines, ANY_KIND: every}
 
 
 def _of_kind(rows: Sequence[TimedOperator], every: Roofline) -> Roofline:
     """The roofline of a kind; of one size alone, that of all operators times a factor."""
-    found = _fitted(rows) if len({row.size for row in rows}) > 1 else None
-    if found is not None:
-        return found
+    fitted = _fitted(rows) if len({row.size for row in rows}) > 1 else None
+    if fitted is not None:
+        return fitted
     expected = [every.seconds(*row.size) for row in rows]
-    factor = median(row.seconds / each for row, each in zip(rows, expected, strict=True))
+    factor = median(row.seconds / modelled for row, modelled in zip(rows, expected, strict=True))
     return Roofline(every.launch * factor, every.flops / factor, every.bandwidth / factor)
 
 
@@ -196,8 +196,8 @@ def _fitted(rows: Sequence[TimedOperator]) -> Roofline | None:
 
 def _least_squares(table: Floats) -> Floats:
     """What each column is multiplied by so that the rows add up to one, as nearly as can be."""
-    found = cast("tuple[Floats, ...]", np.linalg.lstsq(table, np.ones(len(table)), rcond=None))
-    return found[0]
+    solution = cast("tuple[Floats, ...]", np.linalg.lstsq(table, np.ones(len(table)), rcond=None))
+    return solution[0]
 
 
 def _roofline(figures: Mapping[int, float]) -> Roofline:
@@ -207,7 +207,7 @@ def _roofline(figures: Mapping[int, float]) -> Roofline:
 
 def _held_back(timed: Sequence[TimedOperator]) -> dict[str, list[float]]:
     """By kind the relative errors of each size under a fit of everything else."""
-    found: dict[str, list[float]] = {}
+    errors: dict[str, list[float]] = {}
     for op, size in dict.fromkeys((row.op, row.size) for row in timed):
         others = [row for row in timed if (row.op, row.size) != (op, size)]
         every = _fitted(others)
@@ -216,8 +216,8 @@ def _held_back(timed: Sequence[TimedOperator]) -> dict[str, list[float]]:
         kin = [row for row in others if row.op == op]
         fitted = _of_kind(kin, every) if kin else every
         those = [row.seconds for row in timed if (row.op, row.size) == (op, size)]
-        found.setdefault(op, []).append(abs(fitted.seconds(*size) / median(those) - 1))
-    return found
+        errors.setdefault(op, []).append(abs(fitted.seconds(*size) / median(those) - 1))
+    return errors
 
 
 # -- what operators took ---------------------------------------------------------------------------
@@ -234,17 +234,17 @@ def measured_times(steps: Iterable[MeasuredStep]) -> dict[str, MeasuredTime]:
     kinds: dict[str, str] = {}
     seconds: defaultdict[str, float] = defaultdict(float)
     gradients: defaultdict[str, float] = defaultdict(float)
-    for each in (one for step in steps for one in step.operators):
-        if is_collective(each.node):
+    for operator in (one for step in steps for one in step.operators):
+        if is_collective(operator.node):
             continue
-        if (each.node.scope or "").startswith(_GRADIENTS):
-            gradients[forward_place(each.node)[1]] += each.seconds
+        if (operator.node.scope or "").startswith(_GRADIENTS):
+            gradients[forward_place(operator.node)[1]] += operator.seconds
             continue
-        seconds[each.node.op] += each.seconds
-        key = _key(each.node)
+        seconds[operator.node.op] += operator.seconds
+        key = _key(operator.node)
         if key is not None:
-            kinds[key] = each.node.op
-            forward.setdefault(key, []).append(each.seconds)
+            kinds[key] = operator.node.op
+            forward.setdefault(key, []).append(operator.seconds)
     return {
         key: MeasuredTime(
             median(those),

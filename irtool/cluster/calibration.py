@@ -119,10 +119,10 @@ class GroupFit:
     @property
     def sizes(self) -> tuple[tuple[float, float], ...]:
         """Bytes, and the median of the seconds that were measured of them."""
-        found: dict[float, list[float]] = {}
+        by_size: dict[float, list[float]] = {}
         for size, seconds in self.rows:
-            found.setdefault(size, []).append(seconds)
-        return tuple((size, median(each)) for size, each in sorted(found.items()))
+            by_size.setdefault(size, []).append(seconds)
+        return tuple((size, median(times)) for size, times in sorted(by_size.items()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,9 +170,9 @@ def calibrate(
         groups += _group_fit(op, ranks, together, rows, base)
     fits: dict[int, LevelFit] = {}
     for index, rows in sorted(by_level.items()):
-        found = _fitted(base.levels[index], rows)
-        if found is not None:
-            fits[index] = found
+        fitted = _fitted(base.levels[index], rows)
+        if fitted is not None:
+            fits[index] = fitted
         elif not any(base.level_of(range(fit.group.ranks)) == base.levels[index] for fit in groups):
             left.append(f"{base.levels[index].name}: times that no bandwidth explains")
     for index, traffic in _by_links(links, base).items():
@@ -192,14 +192,14 @@ def _machine(
     levels = tuple(
         fits[index].level if index in fits else level for index, level in enumerate(base.levels)
     )
-    told = [f"{fit.level.name}: fitted to {fit.samples} measured rows" for fit in fits.values()]
-    told += [f"{one.op} of {one.ranks} ranks: as measured" for one in groups]
+    sources = [f"{fit.level.name}: fitted to {fit.samples} measured rows" for fit in fits.values()]
+    sources += [f"{one.op} of {one.ranks} ranks: as measured" for one in groups]
     # What was fitted is the pace of the whole, whatever a library does inside the units first.
     return replace(
         base,
         name=f"{base.name}, as measured",
         levels=levels,
-        sources=(*told, *base.sources),
+        sources=(*sources, *base.sources),
         hierarchical=base.hierarchical and not fits,
         groups=(*groups, *(one for one in base.groups if _shape(one) not in map(_shape, groups))),
     )
@@ -213,12 +213,12 @@ def _groups(
     samples: Sequence[Sample], base: Machine
 ) -> dict[tuple[str, int, tuple[int, ...]], list[Sample]]:
     """Samples by collective and shape of group."""
-    found: dict[tuple[str, int, tuple[int, ...]], list[Sample]] = {}
-    for each in samples:
-        if each.seconds > 0 and each.bytes >= 0:
-            key = each.op, len(each.group), base.together(each.group)
-            found.setdefault(key, []).append(each)
-    return found
+    by_group: dict[tuple[str, int, tuple[int, ...]], list[Sample]] = {}
+    for sample in samples:
+        if sample.seconds > 0 and sample.bytes >= 0:
+            key = sample.op, len(sample.group), base.together(sample.group)
+            by_group.setdefault(key, []).append(sample)
+    return by_group
 
 
 def _group_fit(
@@ -248,25 +248,25 @@ def _paced(
 ) -> list[GroupFit]:
     """Groups of which only a bandwidth is known, where no sizes were measured."""
     shapes = {_shape(one) for one in known}
-    found: dict[MeasuredGroup, list[float]] = {}
-    for each in paces:
+    bandwidths: dict[MeasuredGroup, list[float]] = {}
+    for pace in paces:
         group = MeasuredGroup(
-            each.op, len(each.members), base.together(each.members), 0.0, math.inf
+            pace.op, len(pace.members), base.together(pace.members), 0.0, math.inf
         )
-        if len(each.members) > 1 and _shape(group) not in shapes:
-            found.setdefault(group, []).append(each.bandwidth)
+        if len(pace.members) > 1 and _shape(group) not in shapes:
+            bandwidths.setdefault(group, []).append(pace.bandwidth)
     return [
         GroupFit(replace(group, bandwidth=median(those)), (), None, None, 0.0)
-        for group, those in found.items()
+        for group, those in bandwidths.items()
     ]
 
 
 def _by_links(links: Sequence[LinkPace], base: Machine) -> dict[int, list[LinkPace]]:
-    found: dict[int, list[LinkPace]] = {}
-    for each in links:
-        if each.bytes > 0 and each.seconds > 0:
-            found.setdefault(0 if each.is_inside else len(base.levels) - 1, []).append(each)
-    return found
+    by_level: dict[int, list[LinkPace]] = {}
+    for link in links:
+        if link.bytes > 0 and link.seconds > 0:
+            by_level.setdefault(0 if link.is_inside else len(base.levels) - 1, []).append(link)
+    return by_level
 
 
 def _link_fit(level: Level, links: Sequence[LinkPace]) -> LevelFit:

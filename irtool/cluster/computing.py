@@ -64,10 +64,10 @@ class Clock:
 
 def clock_of(one: RankProgram, machine: Machine) -> Clock:
     """The clock of one rank's graph on a machine."""
-    whole = one.program.dump.whole()
+    inlined = one.program.dump.whole()
     sums = {step.collective.node for step in one.program.steps if is_gradient_sum(step.collective)}
-    late = _behind(whole.nodes, sums)
-    order = launches(whole)
+    late = _behind(inlined.nodes, sums)
+    order = launches(inlined)
     known: dict[Node, float] = {}
     starts: dict[WholeNode, float] = {}
     ends: dict[WholeNode, float] = {}
@@ -86,29 +86,35 @@ def clock_of(one: RankProgram, machine: Machine) -> Clock:
             ends[item] = now
         before_updates = before_updates if updates else now
     return Clock(
-        now, before_updates, unknown, _ready(whole.nodes, ends), _needed(whole.nodes, starts, now)
+        now,
+        before_updates,
+        unknown,
+        _ready(inlined.nodes, ends),
+        _needed(inlined.nodes, starts, now),
     )
 
 
 def _behind(nodes: tuple[WholeNode, ...], sums: set[Node]) -> set[WholeNode]:
     """Everything that waits for some collectives."""
-    found: set[WholeNode] = set()
+    behind: set[WholeNode] = set()
     for item in nodes:
-        if any(each in found or each.node in sums for each in item.producers):
-            found.add(item)
-    return found
+        if any(producer in behind or producer.node in sums for producer in item.producers):
+            behind.add(item)
+    return behind
 
 
 def _ready(nodes: tuple[WholeNode, ...], ends: Mapping[WholeNode, float]) -> dict[Node, float]:
     """When what each collective sends is made; of one that runs several times, the last time."""
     done: dict[WholeNode, float] = {}
-    found: dict[Node, float] = {}
+    ready: dict[Node, float] = {}
     for item in nodes:
-        inputs = max((done[each] for each in item.producers if each in done), default=0.0)
+        inputs = max(
+            (done[producer] for producer in item.producers if producer in done), default=0.0
+        )
         done[item] = ends.get(item, inputs)
         if is_collective(item.node):
-            found[item.node] = max(inputs, found.get(item.node, 0.0))
-    return found
+            ready[item.node] = max(inputs, ready.get(item.node, 0.0))
+    return ready
 
 
 def _needed(
@@ -116,13 +122,13 @@ def _needed(
 ) -> dict[Node, float]:
     """When what each collective brings is first used."""
     need: dict[WholeNode, float] = {}
-    found: dict[Node, float] = {}
+    first_use: dict[Node, float] = {}
     for item in reversed(nodes):
-        users = min((need[each] for each in item.users if each in need), default=end)
+        users = min((need[user] for user in item.users if user in need), default=end)
         need[item] = min(starts.get(item, users), users)
         if is_collective(item.node):
-            found[item.node] = min(users, found.get(item.node, end))
-    return found
+            first_use[item.node] = min(users, first_use.get(item.node, end))
+    return first_use
 
 
 # -- what it hides ---------------------------------------------------------------------------------
@@ -131,7 +137,7 @@ def _needed(
 def overlaps(one: RankProgram, machine: Machine, clock: Clock) -> tuple[Overlap, Overlap]:
     """What computing hides of the sums of gradients, and of the gathers of weights."""
     zone_of = zones(one)
-    found: list[Overlap] = []
+    hidden: list[Overlap] = []
     for gathers in (False, True):
         picked: list[Launch] = []
         ready: dict[int, float] = {}
@@ -142,5 +148,5 @@ def overlaps(one: RankProgram, machine: Machine, clock: Clock) -> tuple[Overlap,
                 continue
             ready[len(picked)] = clock.when(item.node, gathers)
             picked.append(launch_of(item, party.ranks, zone_of.get(item.node, 0)))
-        found.append(overlap(picked, ready, clock.horizon(gathers), machine))
-    return found[0], found[1]
+        hidden.append(overlap(picked, ready, clock.horizon(gathers), machine))
+    return hidden[0], hidden[1]

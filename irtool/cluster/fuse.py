@@ -198,10 +198,10 @@ def _elements(step: Step, party: Party) -> int | None:
 
 
 def _zones(one: RankProgram, fusible: set[Node]) -> dict[Node, int]:
-    whole = one.program.dump.whole()
+    inlined = one.program.dump.whole()
     counts: dict[WholeNode, dict[str, int]] = {}
-    found: dict[Node, int] = {}
-    for item in reversed(whole.nodes):
+    zone_of: dict[Node, int] = {}
+    for item in reversed(inlined.nodes):
         most: dict[str, int] = {}
         for user in _readers(item):
             for op, number in counts.get(user, {}).items():
@@ -210,10 +210,10 @@ def _zones(one: RankProgram, fusible: set[Node]) -> dict[Node, int]:
         if item.node in fusible:
             op = item.op
             most[op] = most.get(op, 0) + 1
-            found[item.node] = most[op]
+            zone_of[item.node] = most[op]
         if most:
             counts[item] = most
-    return found
+    return zone_of
 
 
 def _readers(item: WholeNode) -> Iterator[WholeNode]:

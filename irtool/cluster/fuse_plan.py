@@ -146,10 +146,10 @@ class _Price:
 
     def seconds(self, size: int) -> float:
         """One collective of so many bytes."""
-        found = self._known.get(size)
-        if found is None:
-            found = self._known[size] = self._machine.seconds(self._op, size, self._ranks)
-        return found
+        seconds = self._known.get(size)
+        if seconds is None:
+            seconds = self._known[size] = self._machine.seconds(self._op, size, self._ranks)
+        return seconds
 
     def ready(self, tensor: Tensor) -> float:
         """When a tensor may go."""
@@ -227,12 +227,12 @@ def _places(cuts: Iterable[Sequence[int]], stop: int) -> list[int]:
 
     ``cuts`` has, bucket by bucket from the last one, where one that ends at each place begins.
     """
-    found = [stop]
+    ends = [stop]
     for row in cuts:
-        if not found[-1]:
+        if not ends[-1]:
             break
-        found.append(row[found[-1]])
-    return found[::-1]
+        ends.append(row[ends[-1]])
+    return ends[::-1]
 
 
 def _nearest_size(
@@ -251,7 +251,7 @@ def _nearest_size(
     if None in elements or not ordered:
         return None, None, False
     wanted = {frozenset(tensor.place for tensor in part) for part in best}
-    found: tuple[float, bool, int, int] | None = None  # exposed, others, buckets, MB
+    nearest: tuple[float, bool, int, int] | None = None  # exposed, others, buckets, MB
     seen: set[tuple[int, ...]] = set()
     for megabytes in _sizes([count or 0 for count in elements]):
         ids = ids_by_size([count or 0 for count in elements], megabytes)
@@ -264,10 +264,10 @@ def _nearest_size(
         same = {frozenset(item.place for item in part) for part in parts.values()} == wanted
         exposed = price.exposed(list(parts.values()))
         here = (exposed, not same, len(parts), megabytes)
-        found = here if found is None else min(found, here)
-    if found is None or (found[0] >= before and found[1]):
+        nearest = here if nearest is None else min(nearest, here)
+    if nearest is None or (nearest[0] >= before and nearest[1]):
         return None, None, False
-    exposed, others, _, megabytes = found
+    exposed, others, _, megabytes = nearest
     return megabytes, exposed, not others
 
 

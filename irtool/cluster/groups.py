@@ -222,10 +222,10 @@ def _seconds(one: RankProgram, machine: Machine) -> list[float | None]:
         if item.bytes is not None and ends is not None:
             launches.append(launch_of(item, ends, zone_of.get(item.node, 0)))
             places.append(place)
-    found: list[float | None] = [None] * len(one.program.steps)
+    priced: list[float | None] = [None] * len(one.program.steps)
     for place, seconds in zip(places, step_seconds(launches, machine), strict=True):
-        found[place] = seconds
-    return found
+        priced[place] = seconds
+    return priced
 
 
 # -- totals --------------------------------------------------------------------------------------
@@ -241,19 +241,19 @@ class _Totals:
 
     def add(self, row: Row, level: str | None) -> None:
         key = (row.axis, level or _UNKNOWN)
-        found = self._sums.setdefault(key, [0, 0, 0.0, 0])
-        found[0] += 1
-        found[1] += row.collective.bytes or 0
-        found[2] += row.seconds or 0.0
-        found[3] += row.collective.bytes is None
+        sums = self._sums.setdefault(key, [0, 0, 0.0, 0])
+        sums[0] += 1
+        sums[1] += row.collective.bytes or 0
+        sums[2] += row.seconds or 0.0
+        sums[3] += row.collective.bytes is None
 
     def by(self, key: Callable[[Axis, str], Key]) -> dict[Key, Total]:
         """Totals by what a key says of axis and link, the dearest first."""
         sums: dict[Key, list[float]] = {}
         for (axis, level), part in self._sums.items():
-            whole = sums.setdefault(key(axis, level), [0, 0, 0.0, 0])
+            total = sums.setdefault(key(axis, level), [0, 0, 0.0, 0])
             for place, number in enumerate(part):
-                whole[place] += number
+                total[place] += number
         ordered = sorted(sums.items(), key=lambda pair: (-pair[1][2], -pair[1][1], str(pair[0])))
         return {name: Total(int(n), int(b), s, int(u)) for name, (n, b, s, u) in ordered}
 
@@ -279,7 +279,7 @@ class _Groups:
 
     def made(self) -> tuple[Group, ...]:
         """All groups, those with the most bytes first."""
-        found = (
+        groups = (
             Group(
                 *(name, ranks, self._from[name, ranks], tuple(self._axes[name, ranks])),
                 self._machine.level_of(ranks).name if ranks else None,
@@ -287,7 +287,7 @@ class _Groups:
             )
             for (name, ranks), sums in self._sums.items()
         )
-        return tuple(sorted(found, key=lambda one: (-one.bytes, one.ranks or (), one.name)))
+        return tuple(sorted(groups, key=lambda one: (-one.bytes, one.ranks or (), one.name)))
 
 
 def _kinds(rows: Iterable[Row]) -> tuple[Kind, ...]:
@@ -296,9 +296,9 @@ def _kinds(rows: Iterable[Row]) -> tuple[Kind, ...]:
         item = row.collective
         key = (item.op, row.axis, row.phase, row.party.ranks, row.level, item.dtype, item.shape)
         members.setdefault((row.rank, *key), []).append(row)
-    found = [_kind(same) for same in members.values()]
+    kinds = [_kind(same) for same in members.values()]
     return tuple(
-        sorted(found, key=lambda kind: (-(kind.seconds or 0), -(kind.bytes or 0), kind.op))
+        sorted(kinds, key=lambda kind: (-(kind.seconds or 0), -(kind.bytes or 0), kind.op))
     )
 
 
@@ -439,5 +439,5 @@ def _decoded(name: str, devices: int | None) -> tuple[tuple[int, ...] | None, Fo
     plain = plain_name(name)
     if plain is not None and plain[-1] < (devices or plain[-1] + 1):
         return plain, "plain"
-    found = (decode(name, devices) if devices else None) or search(name, devices or 1)
-    return found, "name" if found else "nothing"
+    members = (decode(name, devices) if devices else None) or search(name, devices or 1)
+    return members, "name" if members else "nothing"

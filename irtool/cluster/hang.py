@@ -119,24 +119,24 @@ def play(cluster: Cluster, *, sends_wait: bool = False) -> HangReport:
         waiting = Play(board, "in order", buffered=False)
         waiting.run()
         strict = waiting.chain()
-    found = disagreements(cluster)
+    differences = disagreements(cluster)
     pairs = transfers(cluster)
     unmatched = tuple(item for item in pairs if item.known and not item.matched)
     unfit = tuple(item for item in pairs if item.mismatch)
-    fatal = any(item.kind in FATAL for item in found) or bool(unfit)
+    fatal = any(item.kind in FATAL for item in differences) or bool(unfit)
     hangs = bool(chain) or fatal or bool(unmatched)
     left = departures(cluster) if hangs else ()
     return HangReport(
         hangs,
-        blocked(usual, left, found, unfit, unmatched) if hangs else None,
+        blocked(usual, left, differences, unfit, unmatched) if hangs else None,
         left,
         certain or fatal or bool(unmatched),
         is_closed(chain),
         chain,
         usual.stuck(),
         strict,
-        tuple(item for item in found if item.kind != "order"),
-        tuple(item for item in found if item.kind == "order"),
+        tuple(item for item in differences if item.kind != "order"),
+        tuple(item for item in differences if item.kind == "order"),
         shifted_tags(unmatched),
         unfit,
         unmatched,

@@ -77,8 +77,8 @@ def _first(play: Play, odd: set[int]) -> int | None:
     for rank, step in heads:
         # What a rank of the common script waits in tells where that stopped.
         number = play.board.moves[rank][step].meeting
-        at = (rank in odd, step)
-        places[number] = min(places.get(number, at), at)
+        key = (rank in odd, step)
+        places[number] = min(places.get(number, key), key)
     roots = {number for head in heads for number in play.roots(*head)}
     ends = [number for number in roots if number in places]
     return min(ends, key=lambda number: places[number], default=None)
@@ -126,20 +126,20 @@ def _why(
         for member in waiting:
             if member.place is not None:
                 texts.setdefault(step_text(member.place), []).append(member.rank)
-        told = ", ".join(
+        why = ", ".join(
             f"{_ranks(ranks)} {'does' if len(ranks) == 1 else 'do'} {text}"
             for text, ranks in texts.items()
         )
     else:
-        told = f"{_ranks([one.rank for one in waiting])} {_wait_word(waiting)} in {step_text(here)}"
+        why = f"{_ranks([one.rank for one in waiting])} {_wait_word(waiting)} in {step_text(here)}"
         for member in members:
             if member.state == "waits elsewhere" and member.place is not None:
                 group = member.place.party.group
                 where = f" of {group}" if group else ""
-                told += f", rank {member.rank} in {step_text(member.place)}{where} instead"
+                why += f", rank {member.rank} in {step_text(member.place)}{where} instead"
             elif member.state == "done":
-                told += f", rank {member.rank} has nothing more there"
-    return told + _departures_text(left)
+                why += f", rank {member.rank} has nothing more there"
+    return why + _departures_text(left)
 
 
 def _departures_text(left: Sequence[Departure]) -> str:

@@ -169,7 +169,7 @@ class Play:
         steps = self.board.cluster.ranks[rank].program.steps
         parties = self.board.cluster.ranks[rank].parties
         last: dict[Hashable, int] = {}
-        found: list[tuple[int, ...]] = []
+        by_step: list[tuple[int, ...]] = []
         for place_, (step, move) in enumerate(zip(steps, self.board.moves[rank], strict=True)):
             lane = move.lane
             is_pair = move.sends or move.receives
@@ -181,8 +181,8 @@ class Play:
             if lane in last:
                 needs.add(last[lane])
             last[lane] = place_
-            found.append(tuple(needs))
-        return found
+            by_step.append(tuple(needs))
+        return by_step
 
     def _arrive(self, rank: int, step: int, ready: deque[tuple[int, int]]) -> None:
         move = self.board.moves[rank][step]
@@ -232,14 +232,14 @@ class Play:
 
     def roots(self, rank: int, step: int) -> set[int]:
         """The meetings at which the way of who waits for whom ends: one, or all of a circle."""
-        way: list[int] = []
+        meetings: list[int] = []
         seen: dict[tuple[int, int], int] = {}
-        at: tuple[int, int] | None = (rank, step)
-        while at is not None and at not in seen:
-            seen[at] = len(way)
-            way.append(self.board.moves[at[0]][at[1]].meeting)
-            _, at = self._wait(*at)
-        return set(way[seen[at] :]) if at is not None else set(way[-1:])
+        head: tuple[int, int] | None = (rank, step)
+        while head is not None and head not in seen:
+            seen[head] = len(meetings)
+            meetings.append(self.board.moves[head[0]][head[1]].meeting)
+            _, head = self._wait(*head)
+        return set(meetings[seen[head] :]) if head is not None else set(meetings[-1:])
 
     def chain(self) -> tuple[Wait, ...]:
         """Who waits for whom: a circle, or a way to what is missing; empty where all got done."""
@@ -248,21 +248,21 @@ class Play:
             return ()
         best: tuple[Wait, ...] = ()
         for start in starts[:_MOST_STARTS]:
-            found = self._chain_from(start)
-            if not best or (is_closed(found), -len(found)) > (is_closed(best), -len(best)):
-                best = found
+            waits = self._chain_from(start)
+            if not best or (is_closed(waits), -len(waits)) > (is_closed(best), -len(best)):
+                best = waits
         return best
 
     def _chain_from(self, start: tuple[int, int]) -> tuple[Wait, ...]:
-        way: list[Wait] = []
+        waits: list[Wait] = []
         seen: dict[tuple[int, int], int] = {}
-        at: tuple[int, int] | None = start
-        while at is not None and at not in seen:
-            seen[at] = len(way)
-            wait, at = self._wait(*at)
-            way.append(wait)
+        head: tuple[int, int] | None = start
+        while head is not None and head not in seen:
+            seen[head] = len(waits)
+            wait, head = self._wait(*head)
+            waits.append(wait)
         # What leads to the circle is no part of it.
-        return tuple(way[seen[at] :]) if at is not None else tuple(way)
+        return tuple(waits[seen[head] :]) if head is not None else tuple(waits)
 
     def _wait(self, rank: int, step: int) -> tuple[Wait, tuple[int, int] | None]:
         """For whom a communication waits, and what holds that rank up."""

@@ -105,10 +105,10 @@ def stages_of(cluster: Cluster) -> dict[int, int]:
 
 def micro_batches(one: RankProgram) -> int | None:
     """How many micro-batches a rank works through; None where nothing tells."""
-    found = {
+    numbers = {
         number for step in one.program.steps if (number := step.collective.node.micro) is not None
     }
-    return len(found) or None
+    return len(numbers) or None
 
 
 def departures(cluster: Cluster) -> tuple[Departure, ...]:
@@ -116,13 +116,13 @@ def departures(cluster: Cluster) -> tuple[Departure, ...]:
     stages: dict[int, list[RankProgram]] = {}
     for rank, stage in stages_of(cluster).items():
         stages.setdefault(stage, []).append(cluster.ranks[rank])
-    found: list[Departure] = []
+    leaving: list[Departure] = []
     for stage, members in stages.items():
         others = [one for number, rest in stages.items() if number != stage for one in rest]
         outside = frozenset[str]().union(*map(_weights, others)) if others else None
-        found += _of_stage(members, outside, {micro_batches(one) for one in others})
-    found += _between_stages(list(stages.values()))
-    return tuple(sorted(found, key=lambda item: (not item.certain, item.index, item.ranks)))
+        leaving += _of_stage(members, outside, {micro_batches(one) for one in others})
+    leaving += _between_stages(list(stages.values()))
+    return tuple(sorted(leaving, key=lambda item: (not item.certain, item.index, item.ranks)))
 
 
 def _of_stage(
@@ -229,24 +229,25 @@ def _how(
     own, other = left[start : start + _MOST_COMPARED], right[start : start + _MOST_COMPARED]
     matcher = SequenceMatcher(None, own, other, autojunk=False)
     tag, a, b, c, d = next(code for code in matcher.get_opcodes() if code[0] != "equal")
-    at, to = start + a, start + c
+    left_index, right_index = start + a, start + c
     if sorted(map(repr, own)) == sorted(map(repr, other)):
-        first, second = step_text(place(here, at)), step_text(place(there, to))
-        if left[at][-1] != right[to][-1]:
+        first, second = step_text(place(here, left_index)), step_text(place(there, right_index))
+        if left[left_index][-1] != right[right_index][-1]:
             first, second = (
                 f"{text} in {_form_text(one, n)}"
-                for text, one, n in ((first, here, at), (second, there, to))
+                for text, one, n in ((first, here, left_index), (second, there, right_index))
             )
-        return "order", at, to, f"{first} comes before {second}"
+        return "order", left_index, right_index, f"{first} comes before {second}"
     if tag == "delete" or (tag == "replace" and b - a > d - c and _more_of(own, other, a, b, c, d)):
         more = b - a - (d - c)
-        text = f"{plural(more, 'communication')} more: {step_text(place(here, at))}"
-        return "more", at, to, text
+        text = f"{plural(more, 'communication')} more: {step_text(place(here, left_index))}"
+        return "more", left_index, right_index, text
     if tag == "insert" or (tag == "replace" and d - c > b - a and _more_of(other, own, c, d, a, b)):
         more = d - c - (b - a)
-        text = f"{plural(more, 'communication')} fewer: {step_text(place(there, to))} is missing"
-        return "fewer", at, to, text
-    return _field_difference(left, right, here, there, at, to)
+        missing = step_text(place(there, right_index))
+        text = f"{plural(more, 'communication')} fewer: {missing} is missing"
+        return "fewer", left_index, right_index, text
+    return _field_difference(left, right, here, there, left_index, right_index)
 
 
 def _more_of(
@@ -266,24 +267,26 @@ def _field_difference(
     right: Sequence[Token],
     here: RankProgram,
     there: RankProgram,
-    at: int,
-    to: int,
+    left_index: int,
+    right_index: int,
 ) -> tuple[DepartureKind, int, int, str]:
     """What is another for two communications at the same place."""
-    mine, theirs = left[at], right[to]
+    mine, theirs = left[left_index], right[right_index]
     differing: list[tuple[DepartureKind, int]] = [
         (kind, n) for kind, n in _FIELDS if mine[n] != theirs[n]
     ]
     kind, field = differing[0]
     if kind == "group" and mine[0] in POINT_TO_POINT:
-        peers = here.parties[at].peer, there.parties[to].peer
+        peers = here.parties[left_index].peer, there.parties[right_index].peer
         text = f"{mine[0]} with rank {peers[0]} instead of {peers[1]}"
-        return "peer", at, to, text
+        return "peer", left_index, right_index, text
     if len(differing) > 1 or kind in ("operator", "group"):
-        texts = step_text(place(here, at)), step_text(place(there, to))
+        texts = step_text(place(here, left_index)), step_text(place(there, right_index))
         forms = [""] * 2
         if mine[4] != theirs[4]:
-            forms = [f" in {_form_text(one, n)}" for one, n in ((here, at), (there, to))]
+            forms = [
+                f" in {_form_text(one, n)}" for one, n in ((here, left_index), (there, right_index))
+            ]
         text = f"{texts[0]}{forms[0]} instead of {texts[1]}{forms[1]}"
     else:
         values = [
@@ -291,7 +294,7 @@ def _field_difference(
             for value in (mine[field], theirs[field])
         ]
         text = f"{mine[0]} of {kind} {values[0]} instead of {values[1]}"
-    return kind, at, to, text
+    return kind, left_index, right_index, text
 
 
 def _form_text(one: RankProgram, step: int) -> str:
@@ -305,7 +308,7 @@ def _form_text(one: RankProgram, step: int) -> str:
 def _between_stages(stages: Sequence[Sequence[RankProgram]]) -> list[Departure]:
     """Stages whose ranks agree among themselves and work through other numbers of micro-batches."""
     counts = [{micro_batches(one) for one in members} for members in stages]
-    single = [next(iter(found)) if len(found) == 1 else None for found in counts]
+    single = [next(iter(numbers)) if len(numbers) == 1 else None for numbers in counts]
     known = [count for count in single if count is not None]
     if len(set(known)) < 2:
         return []
@@ -316,7 +319,7 @@ def _between_stages(stages: Sequence[Sequence[RankProgram]]) -> list[Departure]:
         if count == usual
         for one in members
     ]
-    found: list[Departure] = []
+    leaving: list[Departure] = []
     for members, count in zip(stages, single, strict=True):
         if count is None or count == usual:
             continue
@@ -324,5 +327,7 @@ def _between_stages(stages: Sequence[Sequence[RankProgram]]) -> list[Departure]:
         ranks = tuple(one.rank for one in members)
         certain = known.count(usual) > known.count(count)
         here = place(members[0], len(members[0].parties) - 1)
-        found.append(Departure(ranks, tuple(common), certain, "micro-batches", 0, here, None, text))
-    return found
+        leaving.append(
+            Departure(ranks, tuple(common), certain, "micro-batches", 0, here, None, text)
+        )
+    return leaving

@@ -72,42 +72,42 @@ def launches(source: Dump | Whole, method: OrderMethod = "bfs") -> tuple[WholeNo
     Graphs behind a call that could not be inlined (control flow) are ordered by themselves and
     stand behind what their first caller waits for, since a call launches nothing itself.
     """
-    whole = source.whole() if isinstance(source, Dump) else source
+    inlined = source.whole() if isinstance(source, Dump) else source
     build = _breadth_first if method == "bfs" else _depth_first
-    parts = _parts(whole)
+    parts = _parts(inlined)
     ordered = {name: build(nodes) for name, nodes in parts.items()}
-    found = next(iter(ordered.values())) if len(parts) == 1 else _in_place(whole, ordered)
-    return tuple(item for item in found if not launches_nothing(item.op))
+    sequence = next(iter(ordered.values())) if len(parts) == 1 else _in_place(inlined, ordered)
+    return tuple(item for item in sequence if not launches_nothing(item.op))
 
 
 _Part: TypeAlias = tuple[object, str]
 """The dump (in a joined view) and the graph behind a kept call; an empty name is the entry."""
 
 
-def _parts(whole: Whole) -> dict[_Part, list[WholeNode]]:
+def _parts(inlined: Whole) -> dict[_Part, list[WholeNode]]:
     """Nodes that are ordered together: what is inlined into the entry or into one kept graph."""
-    kept = {graph.name for call in whole.kept_calls for graph in call.graphs}
-    if not kept and len(whole.dumps) == 1:
-        return {(None, ""): list(whole.nodes)}
-    found: dict[_Part, list[WholeNode]] = {}
+    kept = {graph.name for call in inlined.kept_calls for graph in call.graphs}
+    if not kept and len(inlined.dumps) == 1:
+        return {(None, ""): list(inlined.nodes)}
+    parts: dict[_Part, list[WholeNode]] = {}
     roots: dict[CallSite | None, str] = {}
-    for item in whole.nodes:
+    for item in inlined.nodes:
         root = roots.get(item.site) if item.site is not None else None
         if root is None:
             outermost = item.path[0] if item.site is not None else item.node
             root = roots[item.site] = outermost.graph.name if outermost.graph else ""
-        found.setdefault((item.source, root if root in kept else ""), []).append(item)
-    return found
+        parts.setdefault((item.source, root if root in kept else ""), []).append(item)
+    return parts
 
 
-def _in_place(whole: Whole, ordered: dict[_Part, list[WholeNode]]) -> list[WholeNode]:
+def _in_place(inlined: Whole, ordered: dict[_Part, list[WholeNode]]) -> list[WholeNode]:
     """All parts in one order: behind each call the graphs that it calls and nothing called yet."""
     bodies = {
         call.node: [(call.node.source, graph.name) for graph in call.graphs]
-        for call in whole.kept_calls
+        for call in inlined.kept_calls
     }
     called = {part for parts in bodies.values() for part in parts}
-    found: list[WholeNode] = []
+    order: list[WholeNode] = []
     placed: set[_Part] = set()
     for part in (*(part for part in ordered if part not in called), *ordered):
         if part in placed:
@@ -119,11 +119,11 @@ def _in_place(whole: Whole, ordered: dict[_Part, list[WholeNode]]) -> list[Whole
             if item is None:
                 stack.pop()
                 continue
-            found.append(item)
+            order.append(item)
             fresh = [one for one in bodies.get(item, ()) if one in ordered and one not in placed]
             placed.update(fresh)
             stack.extend(iter(ordered[one]) for one in reversed(fresh))
-    return found
+    return order
 
 
 # -- breadth first -----------------------------------------------------------------------------
@@ -151,20 +151,20 @@ def _breadth_first(nodes: list[WholeNode]) -> list[WholeNode]:
     links = _links(nodes)
     _walk_back(links)
     order = _forward(links, _late_starts(links))
-    found = [nodes[place] for place in order]
+    launched = [nodes[place] for place in order]
     reached = set(order)
     # Nodes that wait for each other (damaged dumps) are never ready; trivial ones need no place.
-    found += [
+    launched += [
         item for place, item in enumerate(nodes) if links.launches[place] and place not in reached
     ]
-    return found
+    return launched
 
 
 def _links(nodes: list[WholeNode]) -> _Links:
     inputs = _numbered_inputs(nodes)
     launches_one = [not launches_nothing(item.op) for item in nodes]
     trivial = [False] * len(nodes)
-    in_order = all(one < place for place, found in enumerate(inputs) for one in found)
+    in_order = all(one < place for place, sources in enumerate(inputs) for one in sources)
     for place in range(len(nodes)) if in_order else _depth_first_places(inputs):
         trivial[place] = not launches_one[place] and all(trivial[one] for one in inputs[place])
     return _Links(nodes, inputs, trivial, launches_one)
@@ -186,14 +186,14 @@ def call_waits(nodes: Iterable[WholeNode]) -> dict[WholeNode, tuple[WholeNode, .
     arguments that are Depends, or for those of the call around it where it has none.
     """
     known: dict[CallSite, tuple[WholeNode, ...]] = {}
-    found: dict[WholeNode, tuple[WholeNode, ...]] = {}
+    waiting: dict[WholeNode, tuple[WholeNode, ...]] = {}
     for item in nodes:
         if item.site is None:
             continue
         waits = _ordering_arguments(item.site, known)
         if waits and not any(_is_inside(one.site, item.site) for one in item.producers):
-            found[item] = waits
-    return found
+            waiting[item] = waits
+    return waiting
 
 
 def _ordering_arguments(
@@ -201,20 +201,20 @@ def _ordering_arguments(
 ) -> tuple[WholeNode, ...]:
     path: list[CallSite] = []
     place: CallSite | None = site
-    found: tuple[WholeNode, ...] = ()
+    waits: tuple[WholeNode, ...] = ()
     while place is not None:
         if place in known:
-            found = known[place]
+            waits = known[place]
             break
         path.append(place)
-        found = tuple(
+        waits = tuple(
             one for one in place.arguments if isinstance(one, WholeNode) and one.op == "Depend"
         )
-        if found:
+        if waits:
             break
         place = place.outer
-    known.update(dict.fromkeys(path, found))
-    return found
+    known.update(dict.fromkeys(path, waits))
+    return waits
 
 
 def _is_inside(site: CallSite | None, outer: CallSite) -> bool:
@@ -248,8 +248,8 @@ def _walk_back(links: _Links) -> None:
     links.waiting_for = [0] * count
     links.uses = [0] * count
     used = [False] * count
-    for found in links.inputs:
-        for one in found:
+    for sources in links.inputs:
+        for one in sources:
             used[one] = True
     links.roots = [place for place in range(count - 1, -1, -1) if not used[place]]
     seen = [False] * count
@@ -370,7 +370,7 @@ def _depth_first(nodes: list[WholeNode]) -> list[WholeNode]:
 
 def _depth_first_places(inputs: list[list[int]]) -> list[int]:
     """Inputs before users, following the first input to its end: from Return, left to right."""
-    used = {one for found in inputs for one in found}
+    used = {one for sources in inputs for one in sources}
     roots = [place for place in range(len(inputs) - 1, -1, -1) if place not in used]
     order: list[int] = []
     seen = [False] * len(inputs)

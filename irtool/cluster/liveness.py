@@ -84,18 +84,18 @@ def liveness(
         rounding: how sizes are rounded.
         views: whether Transpose, Split, slices and the like are views instead of copies.
     """
-    whole = source.whole() if isinstance(source, Dump) else source
+    inlined = source.whole() if isinstance(source, Dump) else source
     if isinstance(order, str) and order != "dump":
-        launched = launches(whole, order)
+        launched = launches(inlined, order)
     else:
-        nodes = whole.nodes if isinstance(order, str) else order
+        nodes = inlined.nodes if isinstance(order, str) else order
         launched = tuple(item for item in nodes if not launches_nothing(item.op))
     follower = _Follower(launched, rounding, views)
-    follower.follow(whole)
+    follower.follow(inlined)
     incomplete = ""
-    if whole.kept_calls:
+    if inlined.kept_calls:
         incomplete = "results of control flow are not followed beyond their graphs"
-    buffers = tuple(buffer for found in follower.buffers.values() for buffer in found)
+    buffers = tuple(buffer for made in follower.buffers.values() for buffer in made)
     ordered = tuple(sorted(buffers, key=lambda buffer: (buffer.born, buffer.index)))
     return Liveness(launched, ordered, follower.parameter_uses, incomplete)
 
@@ -108,11 +108,11 @@ def curve(buffers: Iterator[Buffer] | tuple[Buffer, ...], count: int) -> list[in
         changes[buffer.born] += size
         changes[buffer.dies + 1] -= size
     alive = 0
-    found: list[int] = []
+    totals: list[int] = []
     for change in changes[:count]:
         alive += change
-        found.append(alive)
-    return found
+        totals.append(alive)
+    return totals
 
 
 def rounded(size: int, rounding: Rounding, communicated: bool = False) -> int:
@@ -144,14 +144,14 @@ class _Follower:
         self.buffers: dict[WholeNode, list[Buffer]] = {}
         self.parameter_uses: dict[str, list[int]] = {}
 
-    def follow(self, whole: Whole) -> None:
+    def follow(self, inlined: Whole) -> None:
         last = max(0, len(self.launched) - 1)
-        for item in whole.nodes:  # inputs stand before users
+        for item in inlined.nodes:  # inputs stand before users
             self.values[item] = self._value(item)
         for place, item in enumerate(self.launched):
             for source in item.inputs:
                 self._use(source, place)
-        for item in whole.nodes:
+        for item in inlined.nodes:
             if item.node.is_return or item.op == "call" or item.function is not None:
                 for source in item.inputs:
                     for buffer in _buffers_in(self._operand(source)):
@@ -236,12 +236,12 @@ def _is_tuple(output: Abstract | None) -> bool:
 
 
 def _sizes(output: Abstract) -> list[int | None]:
-    found: list[int | None] = []
+    sizes: list[int | None] = []
     for dtype, dimensions in output.tensors:
         bits = BITS.get(dtype or "")
         known = bits is not None and all(size >= 0 for size in dimensions)
-        found.append((math.prod(dimensions) * (bits or 0) + 7) // 8 if known else None)
-    return found
+        sizes.append((math.prod(dimensions) * (bits or 0) + 7) // 8 if known else None)
+    return sizes
 
 
 def _is_in_place(node: Node) -> bool:

@@ -94,9 +94,9 @@ class Roofline:
 
     def seconds(self, operations: float, size: float) -> float:
         """How long one takes that does so many operations on so many bytes."""
-        found = self.launch
-        found += operations / self.flops if self.flops else 0.0
-        return found + (size / self.bandwidth if self.bandwidth else 0.0)
+        seconds = self.launch
+        seconds += operations / self.flops if self.flops else 0.0
+        return seconds + (size / self.bandwidth if self.bandwidth else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,10 +309,10 @@ def machine_from(table: Mapping[str, Any]) -> Machine:
         MachineError: a key is missing, unknown, or has a value that makes no sense.
     """
     _known(table, _KEYS, "")
-    found = table.get("levels")
-    if not isinstance(found, list) or not found:
+    listed = table.get("levels")
+    if not isinstance(listed, list) or not listed:
         raise MachineError("levels: at least one [[levels]] is needed, the innermost first")
-    entries = cast("list[object]", found)
+    entries = cast("list[object]", listed)
     levels = tuple(_level(entry, place, len(entries)) for place, entry in enumerate(entries))
     for small, large in pairwise(level.devices for level in levels):
         if small is not None and large is not None and (large <= small or large % small):
@@ -354,7 +354,7 @@ def _group(entry: object, where: str) -> MeasuredGroup:
     together = table.get("together", [])
     numbers: list[Any] = cast("list[Any]", together) if isinstance(together, list) else [None]
     ranks = table.get("ranks")
-    for key, value in (("ranks", ranks), *(("together", each) for each in numbers)):
+    for key, value in (("ranks", ranks), *(("together", number) for number in numbers)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise MachineError(f"{where}{key}: must be whole numbers from 1, but is {value!r}")
     return MeasuredGroup(
@@ -367,10 +367,10 @@ def _group(entry: object, where: str) -> MeasuredGroup:
 
 
 def _entries(table: Mapping[str, Any], key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    found = table.get(key, {})
-    if not isinstance(found, Mapping):
+    entries = table.get(key, {})
+    if not isinstance(entries, Mapping):
         raise MachineError(f"{key}: must be a table")
-    for name, entry in cast("Mapping[str, object]", found).items():
+    for name, entry in cast("Mapping[str, object]", entries).items():
         if not isinstance(entry, Mapping):
             raise MachineError(f"{key}.{name}: must be a table")
         yield str(name), cast("Mapping[str, Any]", entry)

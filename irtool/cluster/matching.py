@@ -123,11 +123,11 @@ def signature(item: Collective) -> tuple[object, ...]:
 
 def disagreements(cluster: Cluster) -> tuple[Disagreement, ...]:
     """The first place of each group where two members differ, and groups that make no sense."""
-    found: list[Disagreement] = list(_own_groups(cluster))
+    differing: list[Disagreement] = list(_own_groups(cluster))
     for name, members in _members(cluster).items():
-        found += _differences(name, members)
-    found += _orders(cluster)
-    return tuple(found)
+        differing += _differences(name, members)
+    differing += _orders(cluster)
+    return tuple(differing)
 
 
 def _members(cluster: Cluster) -> dict[str, list[_Member]]:
@@ -207,11 +207,11 @@ def _between(
 def _own_groups(cluster: Cluster) -> Iterator[Disagreement]:
     """Groups that contradict themselves: the rank is no member, or the name is another group's."""
     named: dict[tuple[str, tuple[int, ...]], bool] = {}
-    told: set[tuple[int, str]] = set()
+    reported: set[tuple[int, str]] = set()
     for one in cluster.ranks.values():
         for number, party in enumerate(one.parties):
             name, ranks = party.group, party.ranks
-            if name is None or ranks is None or (one.rank, name) in told:
+            if name is None or ranks is None or (one.rank, name) in reported:
                 continue
             kind: DisagreementKind | None = None
             message = ""
@@ -222,7 +222,7 @@ def _own_groups(cluster: Cluster) -> Iterator[Disagreement]:
                 kind = "name"
                 message = f"the group's name is not that of ranks {ranks}"
             if kind is not None:
-                told.add((one.rank, name))
+                reported.add((one.rank, name))
                 yield Disagreement(kind, name, 0, place(one, number), None, one.rank, message)
 
 
@@ -230,14 +230,14 @@ def _named_right(
     name: str, ranks: tuple[int, ...], known: dict[tuple[str, tuple[int, ...]], bool]
 ) -> bool:
     """Whether a name of the form ``<size>-<hash>`` is that of these ranks; others always are."""
-    found = known.get((name, ranks))
-    if found is None:
+    is_right = known.get((name, ranks))
+    if is_right is None:
         size, _, digits = name.partition("-")
         hashed = size.isdecimal() and digits.isdecimal() and len(digits) > 10
-        found = known[name, ranks] = (
+        is_right = known[name, ranks] = (
             not hashed or name.startswith(WORLD_GROUPS) or name == group_name(ranks)
         )
-    return found
+    return is_right
 
 
 # -- Sends and Receives --------------------------------------------------------------------------
@@ -263,15 +263,15 @@ def transfers(cluster: Cluster) -> tuple[Transfer, ...]:
                 sends.setdefault((one.rank, party.peer, item.tag), []).append(here)
             else:
                 receives.setdefault((party.peer, one.rank, item.tag), []).append(here)
-    found: list[Transfer] = []
+    paired: list[Transfer] = []
     for route in dict.fromkeys((*sends, *receives)):
         left, right = sends.get(route, []), receives.get(route, [])
         both = route[0] in cluster.ranks and route[1] in cluster.ranks
         for number in range(max(len(left), len(right))):
             send = left[number] if number < len(left) else None
             receive = right[number] if number < len(right) else None
-            found.append(Transfer(*route, send, receive, known=both))
-    return (*found, *astray)
+            paired.append(Transfer(*route, send, receive, known=both))
+    return (*paired, *astray)
 
 
 def shifted_tags(unmatched: Iterable[Transfer]) -> tuple[tuple[int, int, int], ...]:
@@ -285,12 +285,12 @@ def shifted_tags(unmatched: Iterable[Transfer]) -> tuple[tuple[int, int, int], .
             continue
         sides = routes.setdefault((item.sender, item.receiver), ([], []))
         sides[0 if item.send is not None else 1].append(item.tag)
-    found: list[tuple[int, int, int]] = []
+    shifted: list[tuple[int, int, int]] = []
     for (sender, receiver), (sent, received) in routes.items():
         gaps = {b - a for a, b in zip(sorted(sent), sorted(received), strict=False)}
         if len(sent) == len(received) > 1 and len(gaps) == 1:
-            found.append((sender, receiver, gaps.pop()))
-    return tuple(found)
+            shifted.append((sender, receiver, gaps.pop()))
+    return tuple(shifted)
 
 
 def _orders(cluster: Cluster) -> Iterator[Disagreement]:

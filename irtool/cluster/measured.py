@@ -78,27 +78,29 @@ class MeasuredStep:
     def slower_in(self, place: int) -> tuple[SlowOperator, ...]:
         """What took longer in a step than it usually does, by seconds, the most first."""
         count = len(self.profile.steps)
-        found = [
-            SlowOperator(name, self.joined.nodes.get(name), each[place] / 1e6, usual)
-            for name, each in self.profile.by_step.items()
-            if len(each) == count and each[place] / 1e6 > (usual := self.profile.seconds[name])
+        slower = [
+            SlowOperator(name, self.joined.nodes.get(name), times[place] / 1e6, usual)
+            for name, times in self.profile.by_step.items()
+            if len(times) == count and times[place] / 1e6 > (usual := self.profile.seconds[name])
         ]
-        return tuple(sorted(found, key=lambda one: (one.usual - one.seconds, one.name)))
+        return tuple(sorted(slower, key=lambda one: (one.usual - one.seconds, one.name)))
 
     @property
     def total(self) -> float:
         """Seconds of all joined operators, one after the other."""
-        return sum(each.seconds for each in self.operators)
+        return sum(operator.seconds for operator in self.operators)
 
     @property
     def modelled(self) -> float:
         """The same as modelled, of those that are priced."""
-        return sum(each.modelled or 0.0 for each in self.operators)
+        return sum(operator.modelled or 0.0 for operator in self.operators)
 
     @property
     def scale(self) -> float | None:
         """Measured seconds of those that are priced, for one modelled second."""
-        priced = sum(each.seconds for each in self.operators if each.modelled is not None)
+        priced = sum(
+            operator.seconds for operator in self.operators if operator.modelled is not None
+        )
         return priced / self.modelled if self.modelled else None
 
     @property
@@ -107,15 +109,20 @@ class MeasuredStep:
         scale = self.scale
         if not scale:
             return ()
-        found = [each for each in self.operators if each.modelled]
+        priced = [operator for operator in self.operators if operator.modelled]
         return tuple(
-            sorted(found, key=lambda each: -abs(each.seconds - (each.modelled or 0.0) * scale))
+            sorted(
+                priced,
+                key=lambda operator: -abs(operator.seconds - (operator.modelled or 0.0) * scale),
+            )
         )
 
-    def ratio(self, each: MeasuredOperator) -> float | None:
+    def ratio(self, operator: MeasuredOperator) -> float | None:
         """Measured seconds for those of the scaled model; None where it has none."""
         scale = self.scale
-        return each.seconds / (each.modelled * scale) if scale and each.modelled else None
+        return (
+            operator.seconds / (operator.modelled * scale) if scale and operator.modelled else None
+        )
 
     def by(self, kind: str) -> dict[str, tuple[float, float | None]]:
         """Measured and modelled seconds, the dearest first; None where nothing of it is priced.
@@ -123,24 +130,24 @@ class MeasuredStep:
         Args:
             kind: operator, layer, phase, cause, or axis, of which communications alone have one.
         """
-        found: dict[str, tuple[float, float | None]] = {}
-        for each in self.operators:
-            if kind == "axis" and each.axis is None:
+        sums: dict[str, tuple[float, float | None]] = {}
+        for operator in self.operators:
+            if kind == "axis" and operator.axis is None:
                 continue
-            key = _key(each, kind)
-            seconds, modelled = found.get(key, (0.0, None))
-            if each.modelled is not None:
-                modelled = (modelled or 0.0) + each.modelled
-            found[key] = (seconds + each.seconds, modelled)
-        return dict(sorted(found.items(), key=lambda item: -item[1][0]))
+            key = _key(operator, kind)
+            seconds, modelled = sums.get(key, (0.0, None))
+            if operator.modelled is not None:
+                modelled = (modelled or 0.0) + operator.modelled
+            sums[key] = (seconds + operator.seconds, modelled)
+        return dict(sorted(sums.items(), key=lambda item: -item[1][0]))
 
 
-def _key(each: MeasuredOperator, kind: str) -> str:
+def _key(operator: MeasuredOperator, kind: str) -> str:
     if kind == "operator":
-        return each.node.op
+        return operator.node.op
     if kind in ("cause", "axis"):
-        return each.cause if kind == "cause" else str(each.axis)
-    return (each.layer or "-") if kind == "layer" else str(each.phase or "-")
+        return operator.cause if kind == "cause" else str(operator.axis)
+    return (operator.layer or "-") if kind == "layer" else str(operator.phase or "-")
 
 
 def measured_step(profile: Profile, dump: Dump, machine: Machine) -> MeasuredStep:
@@ -166,11 +173,13 @@ def _operators(
     machine: Machine,
 ) -> Iterable[MeasuredOperator]:
     communications = {
-        node: found for node in nodes.values() if (found := collective(node)) is not None
+        node: communication
+        for node in nodes.values()
+        if (communication := collective(node)) is not None
     }
     served = axes(list(communications.values()))
-    found = sorted(nodes.items(), key=lambda item: (-seconds[item[0]], item[0]))
-    for name, node in found:
+    ordered = sorted(nodes.items(), key=lambda item: (-seconds[item[0]], item[0]))
+    for name, node in ordered:
         item = communications.get(node)
         phase = where.get(node)
         cause = "optimizer" if phase == "optimizer" else "compute"

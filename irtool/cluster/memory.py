@@ -187,10 +187,10 @@ class Memory(Shown):
 
     def alive_by_cause(self) -> dict[AliveCause, int]:
         """Bytes alive at the peak by cause."""
-        found = dict.fromkeys(ALIVE_CAUSES, 0)
+        sums = dict.fromkeys(ALIVE_CAUSES, 0)
         for item in self.alive:
-            found[item.cause] += item.bytes or 0
-        return found
+            sums[item.cause] += item.bytes or 0
+        return sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,9 @@ def memory(
     )
     stages = phases(dump)
     communicated = {
-        item.node: found for item in live.launched if (found := collective(item.node)) is not None
+        item.node: communication
+        for item in live.launched
+        if (communication := collective(item.node)) is not None
     }
     alive_bytes = curve(live.buffers, len(live.launched))
     peak = max(range(len(alive_bytes)), key=alive_bytes.__getitem__) if alive_bytes else None
@@ -266,13 +268,13 @@ def _alive(
 ) -> tuple[AliveTensor, ...]:
     if peak is None:
         return ()
-    found: list[AliveTensor] = []
+    alive: list[AliveTensor] = []
     for buffer in live.buffers:
         if not buffer.born <= peak <= buffer.dies:
             continue
         node = buffer.node.node
         last = live.launched[buffer.users[-1]].node if buffer.users else None
-        found.append(
+        alive.append(
             AliveTensor(
                 node,
                 buffer.index,
@@ -285,7 +287,7 @@ def _alive(
                 last,
             )
         )
-    return tuple(sorted(found, key=lambda item: (-(item.bytes or 0), item.born, item.index)))
+    return tuple(sorted(alive, key=lambda item: (-(item.bytes or 0), item.born, item.index)))
 
 
 class _Causes:
@@ -312,31 +314,35 @@ class _Causes:
             or _is_mirror(communicated.get(item.node))
         }
 
-    def of(self, buffer: Buffer, at: int) -> AliveCause:
+    def of(self, buffer: Buffer, peak: int) -> AliveCause:
         node = buffer.node.node
         stage = self.stages.get(node, "other")
-        found = self.communicated.get(node)
-        if found is not None and found.origin == "optimizer parallel" and found.op == "AllGather":
+        communication = self.communicated.get(node)
+        if (
+            communication is not None
+            and communication.origin == "optimizer parallel"
+            and communication.op == "AllGather"
+        ):
             return "gathered weights"
         if stage == "recompute":
             return "recomputed"
         if buffer.born >= self.turn and any(user in self.updates for user in buffer.users):
             return "gradients"
-        if stage == "forward" and self._is_kept(buffer, at):
+        if stage == "forward" and self._is_kept(buffer, peak):
             return "activations"
-        return "communication" if found is not None else "temporaries"
+        return "communication" if communication is not None else "temporaries"
 
-    def _is_kept(self, buffer: Buffer, at: int) -> bool:
+    def _is_kept(self, buffer: Buffer, peak: int) -> bool:
         late = ("backward", "recompute", "optimizer")
-        users = (self.live.launched[user].node for user in buffer.users if user >= at)
+        users = (self.live.launched[user].node for user in buffer.users if user >= peak)
         return any(self.stages.get(user) in late for user in users)
 
 
-def _is_mirror(found: Collective | None) -> bool:
-    if found is None:
+def _is_mirror(communication: Collective | None) -> bool:
+    if communication is None:
         return False
-    reduces = found.op == "ReduceScatter" and found.origin == "optimizer parallel"
-    return reduces or found.origin == "mirror"
+    reduces = communication.op == "ReduceScatter" and communication.origin == "optimizer parallel"
+    return reduces or communication.origin == "mirror"
 
 
 def _workspace(live: Liveness) -> int:
@@ -359,14 +365,14 @@ def _fusion_bucket(communicated: Mapping[Node, Collective]) -> int:
     return max((sum(sizes) for sizes in buckets.values() if len(sizes) > 1), default=0)
 
 
-def _communicators(communicated: Mapping[Node, Collective], each: int) -> CommunicatorMemory:
+def _communicators(communicated: Mapping[Node, Collective], size: int) -> CommunicatorMemory:
     """Buffers of the groups in use; at most that of the world besides, which always exists."""
     groups = tuple(sorted({item.group for item in communicated.values() if item.group}))
     if not groups:
         return CommunicatorMemory((), Interval(0, 0))
     world = any(group.endswith("world_group") for group in groups)
     return CommunicatorMemory(
-        groups, Interval(len(groups) * each, (len(groups) + (not world)) * each)
+        groups, Interval(len(groups) * size, (len(groups) + (not world)) * size)
     )
 
 
@@ -381,23 +387,23 @@ def _is_damaged(dump: Dump) -> bool:
 
 
 def _notes(dump: Dump, live: Liveness, stages: Mapping[Node, Phase]) -> list[str]:
-    found: list[str] = []
+    notes: list[str] = []
     if _is_damaged(dump):
-        found.append("a part of the dump could not be read: what it holds is not counted")
+        notes.append("a part of the dump could not be read: what it holds is not counted")
     if live.incomplete:
-        found.append(live.incomplete)
+        notes.append(live.incomplete)
     if not live.launched:
-        found.append("nothing is launched: this dump has no operators")
+        notes.append("nothing is launched: this dump has no operators")
     elif all(stages.get(item.node) != "backward" for item in live.launched):
-        found.append(
+        notes.append(
             "no backward pass: what a training step keeps for it is not in this dump; "
             "read the validate dump"
         )
     if any(item.op in VIRTUAL for item in live.launched):
-        found.append("not sliced yet: sizes are those of the whole network, not of a device")
+        notes.append("not sliced yet: sizes are those of the whole network, not of a device")
     if any(item.is_weight and item.type is None for item in dump.parameters):
-        found.append("some parameters have no type")
-    return found
+        notes.append("some parameters have no type")
+    return notes
 
 
 __all__ = [

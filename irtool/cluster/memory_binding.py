@@ -55,7 +55,7 @@ class Symbol:
 def symbols(dump: Dump) -> tuple[Symbol, ...]:
     """Every symbol of a dump, in order of first appearance."""
     places: dict[str, list[str]] = {}
-    found: dict[str, Symbol] = {}
+    by_name: dict[str, Symbol] = {}
     for item in dump.parameters:
         if not item.symbolic:
             continue
@@ -65,9 +65,9 @@ def symbols(dump: Dump) -> tuple[Symbol, ...]:
                 places.setdefault(match[1], []).append(f"{item.name}[{dimension}]")
     for text in _texts(dump):
         for match in _SYMBOL.finditer(text):
-            found.setdefault(match[1], _symbol(match))
+            by_name.setdefault(match[1], _symbol(match))
     return tuple(
-        replace(symbol, places=tuple(places.get(name, ()))) for name, symbol in found.items()
+        replace(symbol, places=tuple(places.get(name, ()))) for name, symbol in by_name.items()
     )
 
 
@@ -170,8 +170,8 @@ def _evaluate(text: str, values: Mapping[str, int]) -> int | None:
     tokens = _TERM.findall(text)
     if "".join(tokens) != re.sub(r"\s", "", text):
         return None
-    found, rest = _sum(tokens, values)
-    return int(found) if found is not None and not rest and found.denominator == 1 else None
+    number, rest = _sum(tokens, values)
+    return int(number) if number is not None and not rest and number.denominator == 1 else None
 
 
 def _sum(tokens: list[str], values: Mapping[str, int]) -> tuple[Fraction | None, list[str]]:
@@ -200,11 +200,11 @@ def _atom(tokens: list[str], values: Mapping[str, int]) -> tuple[Fraction | None
         return None, []
     first, rest = tokens[0], tokens[1:]
     if first == "(":
-        found, rest = _sum(rest, values)
-        return found, rest[1:]
+        number, rest = _sum(rest, values)
+        return number, rest[1:]
     if first == "-":
-        found, rest = _atom(rest, values)
-        return None if found is None else -found, rest
+        number, rest = _atom(rest, values)
+        return None if number is None else -number, rest
     if first.isdecimal():
         return Fraction(int(first)), rest
     size = values.get(first)

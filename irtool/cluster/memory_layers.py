@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"\d")
 @lru_cache(maxsize=65536)
 def layer_of_parameter(name: str) -> str:
     """``layers.0`` for ``layers.0.attention.query.weight``; the first word without a number."""
-    return _layer(name.split("."), whole=False)
+    return _layer(name.split("."), all_cells=False)
 
 
 @lru_cache(maxsize=65536)
@@ -30,7 +30,7 @@ def layer_of_scope(scope: str | None) -> str:
     words = words[1:] if words and words[0] == "Gradients" else words
     words = [word for word in words if not word.startswith("Grad_")]
     words = words[1:] if words and words[0] in ("Default", "recompute_Default") else words
-    return NETWORK if _INPUTS in words[:2] else _layer(words, whole=True)
+    return NETWORK if _INPUTS in words[:2] else _layer(words, all_cells=True)
 
 
 @lru_cache(maxsize=65536)
@@ -57,11 +57,11 @@ def cells_of_scope(scope: str | None) -> tuple[str, ...]:
     return (layer, *inner)
 
 
-def _layer(words: list[str], whole: bool) -> str:
+def _layer(words: list[str], all_cells: bool) -> str:
     while len(words) > 1 and words[0] in _WRAPPERS:
         words = words[1:]
     for place, word in enumerate(words):
-        if _NUMBER.search(word) and (whole or place + 1 < len(words) or place == 0):
+        if _NUMBER.search(word) and (all_cells or place + 1 < len(words) or place == 0):
             return ".".join(words[: place + 1])
     first = words[0] if words else ""
     return first if first and first not in _WRAPPERS else NETWORK

@@ -81,7 +81,7 @@ def memory_plan(
     """
     schedule = recovered(memory.launched, memory.phases)
     micro = schedule.micro_batches if schedule else 1
-    found = weights(memory)
+    held = weights(memory)
     options = [*activation_options(memory), *state_options(memory, micro)]
     whole_run = (recomputed_collectives(memory), more_stages(memory, stages, micro))
     options += [option for option in whole_run if option is not None]
@@ -93,10 +93,10 @@ def memory_plan(
         sets = combinations_within(memory, ranked, limit - beside, price)
     left = [
         (weight, why)
-        for weight in found
+        for weight in held
         if not weight.is_sharded and len(weight.replicas) > 1 and (why := weight.unshardable())
     ]
-    return MemoryPlan(memory, ranked, sets, tuple(left), served_weights(memory, found), micro)
+    return MemoryPlan(memory, ranked, sets, tuple(left), served_weights(memory, held), micro)
 
 
 def prices(memory: Memory, machine: Machine, host_bandwidth: float) -> Price:

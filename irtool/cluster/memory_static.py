@@ -54,10 +54,10 @@ def static_tensors(
     """
     roles = parameter_roles(dump)
     host = _on_host(live)
-    found = [
+    parameters = [
         _static(item, roles[item.name], rounding, item.name in host) for item in dump.parameters
     ]
-    return (*found, *_constants(dump, rounding))
+    return (*parameters, *_constants(dump, rounding))
 
 
 _CAUSES: Mapping[Role, StaticCause] = {
@@ -89,12 +89,12 @@ def _static(
 
 def _on_host(live: Liveness) -> set[str]:
     """Parameters that are used, and by operators on the CPU only (``primitive_target``)."""
-    found: set[str] = set()
+    names: set[str] = set()
     for name, uses in live.parameter_uses.items():
         nodes = [live.launched[place].node for place in uses]
         if nodes and all(node.attribute("primitive_target") == "CPU" for node in nodes):
-            found.add(name)
-    return found
+            names.add(name)
+    return names
 
 
 def _constants(dump: Dump, rounding: Rounding) -> Iterable[StaticTensor]:
@@ -129,11 +129,11 @@ def constant_name(node: Node, place: int) -> str:
 
 def by_cause(tensors: Iterable[StaticTensor], on_host: bool = False) -> Mapping[StaticCause, int]:
     """Bytes of each cause on the device (or in host memory); unknown sizes count nothing."""
-    found: dict[StaticCause, int] = dict.fromkeys(STATIC_CAUSES, 0)
+    sums: dict[StaticCause, int] = dict.fromkeys(STATIC_CAUSES, 0)
     for item in tensors:
         if item.on_host == on_host:
-            found[item.cause] += item.bytes or 0
-    return found
+            sums[item.cause] += item.bytes or 0
+    return sums
 
 
 __all__ = [

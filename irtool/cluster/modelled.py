@@ -46,10 +46,10 @@ def modelled_step(dump: Dump, machine: Machine) -> ModelledStep:
     """
     launched = launch_order(dump)
     communicating = sum(1 for node in launched if is_collective(node))
-    found = [
+    priced = [
         (node, operator_seconds(node, machine)) for node in launched if not is_collective(node)
     ]
-    order = tuple(node for node, _ in found)
-    found.sort(key=lambda each: (-each[1], each[0].line))
+    order = tuple(node for node, _ in priced)
+    priced.sort(key=lambda pair: (-pair[1], pair[0].line))
     unknown = [f"{plural(communicating, 'collective')}"] if communicating else []
-    return ModelledStep(dump, tuple(found), machine, tuple(unknown), order)
+    return ModelledStep(dump, tuple(priced), machine, tuple(unknown), order)

@@ -228,11 +228,11 @@ def stage_of(rank: int, stages: int, devices: int) -> int:
 
 def _ends(one: StageInput, stages: int, devices: int) -> Ends:
     items = [
-        found
+        collective
         for item in one.memory.launched
-        if (found := one.memory.collectives.get(item.node)) is not None
-        and found.op in ("Send", "Receive")
-        and found.origin in ("pipeline", "unknown")
+        if (collective := one.memory.collectives.get(item.node)) is not None
+        and collective.op in ("Send", "Receive")
+        and collective.origin in ("pipeline", "unknown")
     ]
     return Ends(one.rank, stage_of(one.rank, stages, devices), one.ranks, items)
 
@@ -279,12 +279,12 @@ def _work(memory: Memory, price: Mapping[Node, float], micro: int) -> Work:
         stage = memory.phases.get(node, "other")
         if stage not in operations:
             continue
-        found = memory.collectives.get(node)
-        if found is not None and found.origin == "pipeline":
-            if found.op == "Send":
+        collective = memory.collectives.get(node)
+        if collective is not None and collective.origin == "pipeline":
+            if collective.op == "Send":
                 send = max(send, price[node])
             continue
-        if _is_once_or_sent(found):
+        if _is_once_or_sent(collective):
             continue
         count = flops(node)
         if count is None:
@@ -301,25 +301,25 @@ def _work(memory: Memory, price: Mapping[Node, float], micro: int) -> Work:
 
 def _prices(memory: Memory, rank: int, machine: Machine) -> dict[Node, float]:
     """Seconds of what is launched: of communications those that all commands count."""
-    found: dict[Node, float] = {}
+    prices: dict[Node, float] = {}
     launches: dict[Node, Launch] = {}
     for item in memory.launched:
         communicated = memory.collectives.get(item.node)
         if communicated is None:
-            if item.node not in found:
-                found[item.node] = operator_seconds(item.node, machine)
+            if item.node not in prices:
+                prices[item.node] = operator_seconds(item.node, machine)
             continue
         ranks = communicated.ranks
         if communicated.op in POINT_TO_POINT:
             peer = communicated.peer
             ranks = None if peer is None else (min(rank, peer), max(rank, peer))
         launches[item.node] = launch_of(communicated, ranks)
-    found.update(zip(launches, step_seconds(list(launches.values()), machine), strict=True))
-    return found
+    prices.update(zip(launches, step_seconds(list(launches.values()), machine), strict=True))
+    return prices
 
 
 def busy_layers(
-    inputs: Sequence[StageInput], found: Pipeline, machine: Machine
+    inputs: Sequence[StageInput], staged: Pipeline, machine: Machine
 ) -> tuple[tuple[Layer, ...], ...]:
     """Layers of each stage with the seconds of their arithmetic and memory traffic alone.
 
@@ -328,13 +328,13 @@ def busy_layers(
     """
     by_path = {one.memory.path: one for one in inputs}
     layers: list[tuple[Layer, ...]] = []
-    for stage in found.stages:
+    for stage in staged.stages:
         memory = by_path[stage.path].memory
         price = {
             item.node: 0.0 if item.node in memory.collectives else busy_seconds(item.node, machine)
             for item in memory.launched
         }
-        is_last = stage.index == found.stage_count - 1
+        is_last = stage.index == staged.stage_count - 1
         layers.append(_layers(memory, price, stage.micro_batches, is_last))
     return tuple(layers)
 
@@ -353,8 +353,8 @@ def _layers(
         if memory.phases.get(item.node) == "forward" and item.node.unique_id:
             layer[item.node.unique_id] = layer_of_scope(item.node.scope)
     for item in memory.launched:
-        found = memory.collectives.get(item.node)
-        if memory.phases.get(item.node) not in _PASSES or _is_once_or_sent(found):
+        collective = memory.collectives.get(item.node)
+        if memory.phases.get(item.node) not in _PASSES or _is_once_or_sent(collective):
             continue
         seconds = price[item.node] / micro
         if seconds:
@@ -390,11 +390,14 @@ def _layer_of(item: WholeNode, layer: Mapping[str, str]) -> str:
     return layer_of_scope(item.node.scope)
 
 
-def _is_once_or_sent(found: Collective | None) -> bool:
+def _is_once_or_sent(collective: Collective | None) -> bool:
     """Whether a collective runs once a step or between stages, not in a layer."""
-    if found is None:
+    if collective is None:
         return False
-    return found.op in ("Send", "Receive") or found.origin in ("mirror", "optimizer parallel")
+    return collective.op in ("Send", "Receive") or collective.origin in (
+        "mirror",
+        "optimizer parallel",
+    )
 
 
 # -- waiting -----------------------------------------------------------------------------------
@@ -406,12 +409,12 @@ def _bubbles(
     if count < 2:
         return (), None
     times = [one.work.seconds for one in stages]
-    found: list[Bubble] = []
+    bubbles: list[Bubble] = []
     played: Played | None = None
     own = [one.schedule for one in stages if one.schedule is not None]
     if complete and len(own) == count:
         played = play(own, times)
-        found.append(_bubble("of the dumps", own, times, micro, _chunks(own)))
+        bubbles.append(_bubble("of the dumps", own, times, micro, _chunks(own)))
     others = {
         "gpipe": [gpipe(stage, count, micro) for stage in range(count)],
         "1f1b": [one_forward_one_backward(stage, count, micro) for stage in range(count)],
@@ -424,12 +427,12 @@ def _bubbles(
     for name, schedules in others.items():
         chunks = _chunks(schedules)
         if complete:
-            found.append(_bubble(name, schedules, times, micro, chunks))
+            bubbles.append(_bubble(name, schedules, times, micro, chunks))
         else:
-            found.append(Bubble(name, ideal_bubble(count, micro, chunks), None, None, None))
+            bubbles.append(Bubble(name, ideal_bubble(count, micro, chunks), None, None, None))
     if played is None and complete:
         played = play(others["1f1b"], times)
-    return tuple(found), played
+    return tuple(bubbles), played
 
 
 def _chunks(schedules: Sequence[Schedule]) -> int:
@@ -450,19 +453,19 @@ def _bubble(
 
 
 def _limits(stages: Sequence[Stage], count: int, missing: Sequence[int], chunks: int) -> list[str]:
-    found: list[str] = []
+    limits: list[str] = []
     if missing:
         which = ", ".join(map(str, missing))
-        found.append(
+        limits.append(
             f"no dump of stage {which}: balance, the simulated bubble and the best cut need all"
         )
     if count < 2:
-        found.append("there is one stage: no pipeline")
+        limits.append("there is one stage: no pipeline")
     unknown = sorted({op for one in stages for op in one.work.unknown})
     if unknown:
-        found.append(f"operations of {', '.join(unknown)} are not known: timed by their bytes")
+        limits.append(f"operations of {', '.join(unknown)} are not known: timed by their bytes")
     if chunks > 1:
-        found.append(f"each stage holds {chunks} runs of layers: no best cut is looked for")
+        limits.append(f"each stage holds {chunks} runs of layers: no best cut is looked for")
     if count > 1 and any(one.schedule is None for one in stages):
-        found.append("no operator names its micro-batch: the schedule is not in these dumps")
-    return found
+        limits.append("no operator names its micro-batch: the schedule is not in these dumps")
+    return limits

@@ -33,10 +33,10 @@ def advise(
     that Megatron-LM states), and hands on ``v`` times as many tensors; ``chunks`` are those that
     stages hold already.
     """
-    found: list[Advice] = []
+    advice: list[Advice] = []
     now = ideal_bubble(count, micro, chunks)
     if micro < count:
-        found.append(
+        advice.append(
             Advice(
                 "micro_size",
                 str(count),
@@ -47,7 +47,7 @@ def advise(
         )
     if now > WANTED:
         wanted = math.ceil((count - 1) / (chunks * WANTED))
-        found.append(
+        advice.append(
             Advice(
                 "micro_size",
                 str(wanted),
@@ -61,7 +61,7 @@ def advise(
             if layers >= more_chunks > chunks and micro >= count:
                 after = ideal_bubble(count, micro, more_chunks)
                 more = (count - 1) / (count * more_chunks)
-                found.append(
+                advice.append(
                     Advice(
                         'pipeline_config={"pipeline_interleave": True}',
                         f"{more_chunks} chunks a stage",
@@ -74,7 +74,7 @@ def advise(
     slowest = max(costs, default=0.0)
     if cut is not None and cut.slowest < 0.98 * slowest:
         mean = sum(costs) / len(costs)
-        found.append(
+        advice.append(
             Advice(
                 "pipeline_stage",
                 "; ".join(f"{index}: {_run(names)}" for index, names in enumerate(cut.stages)),
@@ -83,7 +83,7 @@ def advise(
                 "other weights on other stages: checkpoints move",
             )
         )
-    return tuple(found)
+    return tuple(advice)
 
 
 def layer_count(layers: Sequence[Layer]) -> int:

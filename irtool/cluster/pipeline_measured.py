@@ -57,16 +57,16 @@ def measured_stage(
         steps: at least one, in order.
     """
     later = steps[1:] if len(steps) > 2 else steps
-    bubbles = [each.bubble for each in later if each.bubble is not None]
+    bubbles = [step.bubble for step in later if step.bubble is not None]
     return MeasuredStage(
         rank,
         stage,
         path,
         len(later),
-        median(each.total for each in later) * _MICRO,
-        median(each.computing for each in later) * _MICRO,
-        median(each.exposed for each in later) * _MICRO,
-        median(each.hidden for each in later) * _MICRO,
-        median(each.free for each in later) * _MICRO,
+        median(step.total for step in later) * _MICRO,
+        median(step.computing for step in later) * _MICRO,
+        median(step.exposed for step in later) * _MICRO,
+        median(step.hidden for step in later) * _MICRO,
+        median(step.free for step in later) * _MICRO,
         median(bubbles) * _MICRO if bubbles else None,
     )

@@ -91,9 +91,9 @@ def transfers(ends: Sequence[Ends]) -> Transfers:
             if item.op == "Send":
                 pairs.send(one, item)
     lost = [*pairs.lost, *_left_over(ends, owner, pairs.taken)]
-    made = tuple(_transfer(key, *found) for key, found in pairs.groups().items())
+    made = tuple(_transfer(key, *members) for key, members in pairs.groups().items())
     ordered = sorted(made, key=lambda one: (one.from_stage, one.to_stage, one.direction))
-    return Transfers(tuple(ordered), tuple(lost), sum(each.count for each in made))
+    return Transfers(tuple(ordered), tuple(lost), sum(transfer.count for transfer in made))
 
 
 _Kind = tuple[int, int, Direction, "tuple[int, ...] | None", "str | None"]
@@ -112,7 +112,7 @@ class _Pairs:
         self.taken: set[tuple[int, int]] = set()
         """Classes of senders (by their representative) and Receives (by identity) they feed."""
         self._next: dict[tuple[int, int, int, object], int] = {}
-        self._found: dict[tuple[int, int], dict[_Kind, list[Collective]]] = {}
+        self._by_classes: dict[tuple[int, int], dict[_Kind, list[Collective]]] = {}
         self._ends: dict[tuple[int, int], tuple[int, int]] = {}
 
     def send(self, one: Ends, item: Collective) -> None:
@@ -149,15 +149,15 @@ class _Pairs:
         kind: _Kind = (one.stage, taker.stage, direction, item.shape, item.dtype)
         classes = (one.rank, taker.rank)
         self._ends.setdefault(classes, (rank, peer))
-        self._found.setdefault(classes, {}).setdefault(kind, []).append(item)
+        self._by_classes.setdefault(classes, {}).setdefault(kind, []).append(item)
 
     def groups(self) -> dict[_Kind, tuple[list[Collective], tuple[int, int]]]:
         """Equal transfers of two stages, as the first pair of their classes has them."""
-        found: dict[_Kind, tuple[list[Collective], tuple[int, int]]] = {}
-        for classes, kinds in self._found.items():
+        groups: dict[_Kind, tuple[list[Collective], tuple[int, int]]] = {}
+        for classes, kinds in self._by_classes.items():
             for kind, items in kinds.items():
-                found.setdefault(kind, (items, self._ends[classes]))
-        return found
+                groups.setdefault(kind, (items, self._ends[classes]))
+        return groups
 
 
 def _missing(one: Ends, item: Collective) -> Unmatched:
@@ -169,26 +169,26 @@ def _left_over(
     ends: Sequence[Ends], owner: Mapping[int, Ends], taken: Set[tuple[int, int]]
 ) -> list[Unmatched]:
     """Receives that no Send was for."""
-    found: list[Unmatched] = []
+    unmatched: list[Unmatched] = []
     for one in ends:
         for item in one.items:
             if item.op != "Receive":
                 continue
             if item.peer is None or item.peer not in owner:
-                found.append(_missing(one, item))
+                unmatched.append(_missing(one, item))
                 continue
             offset = item.peer - one.rank
             for rank in one.ranks:
                 sender = owner.get(rank + offset)
                 if sender is not None and (sender.rank, id(item)) not in taken:
                     peer = rank + offset
-                    found.append(Unmatched(rank, one.stage, item, peer, "no Send", True))
+                    unmatched.append(Unmatched(rank, one.stage, item, peer, "no Send", True))
                     break
-    return found
+    return unmatched
 
 
-def _transfer(kind: _Kind, found: Sequence[Collective], ranks: tuple[int, int]) -> Transfer:
+def _transfer(kind: _Kind, collectives: Sequence[Collective], ranks: tuple[int, int]) -> Transfer:
     from_stage, to_stage, direction, shape, dtype = kind
-    sizes = [one.bytes for one in found]
+    sizes = [one.bytes for one in collectives]
     total = sum(size for size in sizes if size is not None) if None not in sizes else None
-    return Transfer(from_stage, to_stage, direction, len(found), total, shape, dtype, ranks)
+    return Transfer(from_stage, to_stage, direction, len(collectives), total, shape, dtype, ranks)

@@ -73,11 +73,11 @@ def bucket_key(launch: Launch) -> BucketKey | None:
 
 def buckets(launches: Sequence[Launch]) -> list[tuple[int, ...]]:
     """Which launches go together, as places in the sequence, in the order of their first member."""
-    found: dict[object, list[int]] = {}
+    by_bucket: dict[object, list[int]] = {}
     for place, launch in enumerate(launches):
         key = bucket_key(launch)
-        found.setdefault(place if key is None else key, []).append(place)
-    return [tuple(places) for places in found.values()]
+        by_bucket.setdefault(place if key is None else key, []).append(place)
+    return [tuple(places) for places in by_bucket.values()]
 
 
 def bucket_seconds(op: str, sizes: Iterable[int], ranks: Sequence[int], machine: Machine) -> float:
@@ -90,16 +90,16 @@ def step_seconds(launches: Sequence[Launch], machine: Machine) -> list[float]:
 
     The sum is what all take one after another.
     """
-    found = [0.0] * len(launches)
+    seconds = [0.0] * len(launches)
     for places in buckets(launches):
         first = launches[places[0]]
         if len(places) == 1:
-            found[places[0]] = machine.seconds(first.op, first.size, first.ranks)
+            seconds[places[0]] = machine.seconds(first.op, first.size, first.ranks)
             continue
         start, per_byte = machine.line(first.op, first.ranks)
         for place in places:
-            found[place] = start / len(places) + launches[place].size * per_byte
-    return found
+            seconds[place] = start / len(places) + launches[place].size * per_byte
+    return seconds
 
 
 def seconds_within(launch: Launch, machine: Machine, members: int) -> float:

@@ -54,8 +54,8 @@ class Program:
     @cached_property
     def nodes(self) -> dict[Node, int]:
         """The nodes that communicate, numbered in printed order."""
-        found = sorted(self.dump.nodes(where=is_collective), key=lambda node: node.line)
-        return {node: place for place, node in enumerate(found)}
+        ordered = sorted(self.dump.nodes(where=is_collective), key=lambda node: node.line)
+        return {node: place for place, node in enumerate(ordered)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,29 +120,29 @@ class Cluster:
         return replace(self, ranks=dict(sorted(ranks.items())), classes=left)
 
 
-def program(dump: Dump, devices: int | None = None, whole: Whole | None = None) -> Program:
+def program(dump: Dump, devices: int | None = None, inlined: Whole | None = None) -> Program:
     """What a dump communicates.
 
     Args:
         dump: one rank's; virtual operators before ``validate`` are left out.
         devices: how many there are, if known.
-        whole: the dump's whole view, where it was made already.
+        inlined: the dump's whole view, where it was made already.
     """
-    whole = whole or dump.whole()
-    order = launches(whole)
+    inlined = inlined or dump.whole()
+    order = launches(inlined)
     places = [
-        (item, found)
+        (item, communication)
         for item in order
         if is_collective(item.node)
-        and (found := collective(item.node, devices)) is not None
-        and not found.is_virtual
+        and (communication := collective(item.node, devices)) is not None
+        and not communication.is_virtual
     ]
-    streams = _streams(found for _, found in places)
-    after = _after(whole, [item for item, _ in places], streams)
-    kept = {graph.name for call in whole.kept_calls for graph in call.graphs}
+    streams = _streams(communication for _, communication in places)
+    after = _after(inlined, [item for item, _ in places], streams)
+    kept = {graph.name for call in inlined.kept_calls for graph in call.graphs}
     steps = tuple(
-        Step(found, after[item], streams[place], _root(item) in kept)
-        for place, (item, found) in enumerate(places)
+        Step(communication, after[item], streams[place], _root(item) in kept)
+        for place, (item, communication) in enumerate(places)
     )
     return Program(steps, dump, len(order))
 
@@ -152,16 +152,16 @@ def _root(item: WholeNode) -> str:
     return node.graph.name if node.graph else ""
 
 
-def _streams(found: Iterable[Collective]) -> list[int]:
+def _streams(collectives: Iterable[Collective]) -> list[int]:
     numbers: dict[str, int] = {}
     return [
         numbers.setdefault(item.group, len(numbers) + 1) if item.group is not None else 0
-        for item in found
+        for item in collectives
     ]
 
 
 def _after(
-    whole: Whole, items: Sequence[WholeNode], streams: Sequence[int]
+    inlined: Whole, items: Sequence[WholeNode], streams: Sequence[int]
 ) -> dict[WholeNode, tuple[int, ...]]:
     """For each communication the last ones before it, of each stream, that it depends on.
 
@@ -170,9 +170,9 @@ def _after(
     place = {item: number for number, item in enumerate(items)}
     lanes = {item: _lane(item, streams[number]) for number, item in enumerate(items)}
     behind: dict[WholeNode, dict[object, int]] = {}
-    found: dict[WholeNode, tuple[int, ...]] = {}
-    waits = call_waits(whole.nodes)
-    for item in whole.nodes:
+    before: dict[WholeNode, tuple[int, ...]] = {}
+    waits = call_waits(inlined.nodes)
+    for item in inlined.nodes:
         last: dict[object, int] | None = None
         shared = True
         for producer in (*item.producers, *waits.get(item, ())):
@@ -188,18 +188,18 @@ def _after(
                     if number > last.get(lane, -1):
                         last[lane] = number
         if item in place:
-            found[item] = tuple(sorted((last or {}).values()))
+            before[item] = tuple(sorted((last or {}).values()))
             last = {**(last or {}), lanes[item]: place[item]}
         if last:
             behind[item] = last
-    return found
+    return before
 
 
 def _lane(item: WholeNode, stream: int) -> object:
     if COMMUNICATION[item.op].base not in POINT_TO_POINT:
         return stream
-    found = collective(item.node)
-    return (item.op, found.peer if found else None)
+    communication = collective(item.node)
+    return (item.op, communication.peer if communication else None)
 
 
 # -- ranks -------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def cluster_of_classes(
     text: Callable[[int], tuple[str, str]],
     load: Callable[[int], Dump],
     devices: int | None = None,
-    whole: Callable[[Dump], Whole] = Dump.whole,
+    inline: Callable[[Dump], Whole] = Dump.whole,
 ) -> Cluster:
     """A cluster from one parsed dump a class of equal ranks.
 
@@ -237,13 +237,13 @@ def cluster_of_classes(
         text: path and text of a rank's dump.
         load: reads a rank's dump, where its text does not have the same statements after all.
         devices: how many there are in all, if known.
-        whole: makes a dump's whole view.
+        inline: makes the whole view of a dump.
     """
     ranks: dict[int, RankProgram] = {}
     members: list[tuple[int, ...]] = []
     lines = _Lines()
     for alike, dump in classes:
-        shared = program(dump, devices, whole(dump))
+        shared = program(dump, devices, inline(dump))
         members.append(alike)
         for rank in alike:
             if rank == alike[0]:
@@ -333,10 +333,10 @@ class _Lines:
 
     def party(self, line: str, op: str) -> tuple[str, Party, str | None]:
         """Operator, group, members and peer that a statement prints, and what the peer counts."""
-        found = self.known.get(line)
-        if found is None:
-            found = self.known[line] = _printed(line, op)
-        return found
+        printed = self.known.get(line)
+        if printed is None:
+            printed = self.known[line] = _printed(line, op)
+        return printed
 
 
 def _printed(line: str, op: str) -> tuple[str, Party, str | None]:
@@ -368,9 +368,9 @@ def _parties(
 ) -> tuple[Party, ...] | None:
     """The parties of a rank whose dump has the statements of a parsed one; None if it has not."""
     printed = [
-        lines.party(found[0], found[1])
-        for found in _STATEMENT.finditer(text)
-        if _NAMED.fullmatch(text, text.rfind("\n", 0, found.start()) + 1, found.start())
+        lines.party(statement[0], statement[1])
+        for statement in _STATEMENT.finditer(text)
+        if _NAMED.fullmatch(text, text.rfind("\n", 0, statement.start()) + 1, statement.start())
     ]
     nodes = shared.nodes
     if len(printed) != len(nodes) or any(
@@ -382,7 +382,7 @@ def _parties(
         for _, party, _ in printed
         if party.group is not None and party.ranks is not None
     }
-    found: list[Party] = []
+    parties: list[Party] = []
     for step in shared.steps:
         _, party, counts = printed[nodes[step.collective.node]]
         ranks, peer = party.ranks, party.peer
@@ -392,5 +392,5 @@ def _parties(
             ranks = listed.get(party.group or "") or (tuple(range(devices)) if devices else None)
         if peer is not None and "global" not in (counts or "") and not _is_world(party.group):
             peer = ranks[peer] if ranks is not None and peer < len(ranks) else None
-        found.append(Party(party.group, ranks, peer))
-    return tuple(found)
+        parties.append(Party(party.group, ranks, peer))
+    return tuple(parties)

@@ -64,13 +64,13 @@ def uneven_layers(dump: Dump, phases: Mapping[Node, Phase]) -> tuple[UnevenLayer
     kinds: dict[object, list[str]] = {}
     for layer, nodes in forward.items():
         kinds.setdefault((_kind(layer), _operators(nodes)), []).append(layer)
-    found: list[UnevenLayers] = []
+    uneven: list[UnevenLayers] = []
     for layers in kinds.values():
         kept = {layer: tuple(forward[layer]) for layer in layers if layer not in again}
         done = tuple(layer for layer in layers if layer in again)
         if kept and done:
-            found.append(UnevenLayers(done, kept))
-    return tuple(found)
+            uneven.append(UnevenLayers(done, kept))
+    return tuple(uneven)
 
 
 def _number(layer: str) -> tuple[int, ...]:

@@ -151,12 +151,12 @@ def reordered(
         if one is None:
             continue
         ranks[rank], strange[rank] = _reordered(one, order)
-    told = [{text.partition(" ")[2] for text in each} for each in strange.values()]
-    if len(told) > 1 and told[0] and all(each == told[0] for each in told):
+    records = [{text.partition(" ")[2] for text in texts} for texts in strange.values()]
+    if len(records) > 1 and records[0] and all(record == records[0] for record in records):
         # All ranks alike: the backend fused or split them, and names tell no more.
         return cluster, ("records name communications otherwise than all dumps: not used",)
     classes = tuple((rank,) for rank in ranks)
-    notes = tuple(text for each in strange.values() for text in each)
+    notes = tuple(text for texts in strange.values() for text in texts)
     return replace(cluster, ranks=ranks, classes=classes), notes
 
 
@@ -180,11 +180,13 @@ def _reordered(one: RankProgram, order: RecordedOrder) -> tuple[RankProgram, lis
         if name not in known
     ]
     place = {number: new for new, number in enumerate(chosen)}
-    found: list[Step] = []
+    kept: list[Step] = []
     for new, number in enumerate(chosen):
-        after = (place[each] for each in steps[number].after if each in place)
-        found.append(replace(steps[number], after=tuple(each for each in after if each < new)))
-    program = Program(tuple(found), one.program.dump, one.program.operators)
+        after = (place[earlier] for earlier in steps[number].after if earlier in place)
+        kept.append(
+            replace(steps[number], after=tuple(earlier for earlier in after if earlier < new))
+        )
+    program = Program(tuple(kept), one.program.dump, one.program.operators)
     parties = tuple(one.parties[number] for number in chosen)
     return RankProgram(one.rank, program, parties, one.path), strange
 

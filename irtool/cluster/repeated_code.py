@@ -87,14 +87,14 @@ def unshared_layers(dump: Dump) -> UnsharedLayers | None:
     them, which says ``cell_reuse``.  Layers are of one kind if they have as many statements of the
     same operators, but for a few: the first or last may differ.
     """
-    found: dict[str, dict[str, list[Node]]] = {}
+    kinds: dict[str, dict[str, list[Node]]] = {}
     own = (graph for graph in dump.graphs if graph.attributes.get("cell_reuse") != "1")
     for node in (node for graph in own for node in graph.nodes):
         layer = layer_of_scope(node.scope)
         if any(char.isdigit() for char in layer) and node.op not in PLUMBING:
-            found.setdefault(_kind(layer), {}).setdefault(layer, []).append(node)
+            kinds.setdefault(_kind(layer), {}).setdefault(layer, []).append(node)
     best: UnsharedLayers | None = None
-    for kind, layers in found.items():
+    for kind, layers in kinds.items():
         sizes = sorted(map(len, layers.values()))
         usual = sizes[len(sizes) // 2]
         equal = {name: nodes for name, nodes in layers.items() if len(nodes) * 2 >= usual}
@@ -134,7 +134,7 @@ def unrolled_loops(
         times = len(nodes) // chains.get(key, 1)
         if times >= fewest:
             loops.setdefault((layer_of_scope(str(key[0])), times), []).append(nodes)
-    found = [
+    unrolled = [
         UnrolledLoop(
             min((nodes[0] for nodes in made), key=lambda node: len(node.comments.locations)),
             layer,
@@ -143,7 +143,7 @@ def unrolled_loops(
         )
         for (layer, times), made in loops.items()
     ]
-    return tuple(sorted(found, key=lambda loop: -loop.statements))
+    return tuple(sorted(unrolled, key=lambda loop: -loop.statements))
 
 
 def _chains(rounds: Mapping[tuple[object, ...], list[Node]]) -> dict[tuple[object, ...], int]:
@@ -159,25 +159,25 @@ def _chains(rounds: Mapping[tuple[object, ...], list[Node]]) -> dict[tuple[objec
         if len({_parameters(node) for node in rounds[key]}) == 1
         for node in rounds[key]
     }
-    found: dict[tuple[object, ...], int] = {}
+    chains: dict[tuple[object, ...], int] = {}
     for key in loose:
         own = set(rounds[key])
         follow = sum(_follows(node, own, members) for node in own)
-        found[key] = len(own) - follow or 1
-    return found
+        chains[key] = len(own) - follow or 1
+    return chains
 
 
 def _parameters(node: Node) -> frozenset[str]:
     """Names of the parameters that a node takes, also through what only hands them on."""
-    found: set[str] = set()
+    names: set[str] = set()
     for source in node.inputs:
         for _ in range(_MOST_BEFORE_WEIGHT):
             if not isinstance(source, Node) or source.op not in _HANDS_ON or not source.inputs:
                 break
             source = source.inputs[0]
         if isinstance(source, GraphParameter) and source.declaration is not None:
-            found |= {source.name} if source.declaration.has_default else set()
-    return frozenset(found)
+            names |= {source.name} if source.declaration.has_default else set()
+    return frozenset(names)
 
 
 def _follows(node: Node, own: Set[Node], members: Set[Node]) -> bool:

@@ -222,13 +222,13 @@ def _key(step: Step, target: Target) -> str:
     return f"{key} ({barred})" if barred else key
 
 
-def _shape_and_type(found: Abstract | None) -> str:
+def _shape_and_type(abstract: Abstract | None) -> str:
     """Shape and type as MindSpore's texts have them: ``(4, 64)_Tensor[Float32]``."""
-    if found is None:
+    if abstract is None:
         return "_"
-    tensors = found.tensors
+    tensors = abstract.tensors
     if not tensors:
-        return f"()_{found.dtype}"
+        return f"()_{abstract.dtype}"
     shapes = [_shape(shape) for _, shape in tensors]
     types = [f"Tensor[{dtype}]" for dtype, _ in tensors]
     if len(tensors) == 1:
@@ -255,7 +255,7 @@ def _candidates(
     members: dict[str, list[int]] = {}
     for number, key in enumerate(keys):
         members.setdefault(key, []).append(number)
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for key in sorted(members):
         numbers = members[key]
         step = steps[numbers[0]]
@@ -264,7 +264,7 @@ def _candidates(
         tensors = output.tensors if output is not None else ()
         dtype, shape = tensors[0] if len(tensors) == 1 else (item.dtype, item.shape)
         used = queues[numbers[0]].tasks
-        found.append(
+        candidates.append(
             Candidate(
                 key,
                 item.op,
@@ -282,7 +282,7 @@ def _candidates(
                 item.node,
             )
         )
-    return found
+    return candidates
 
 
 def _fused_away(one: RankProgram) -> frozenset[int]:

@@ -96,8 +96,8 @@ def _scope(node: Node) -> str:
 def _outer(node: Node) -> str:
     """The first four cells of a scope, down to but without a list of layers."""
     scope = _scope(node)
-    found = _INDEX.search(f"/{scope}")
-    text = scope[: max(found.start() - 1, 0)] if found else scope
+    match = _INDEX.search(f"/{scope}")
+    text = scope[: max(match.start() - 1, 0)] if match else scope
     return "/".join(text.split("/")[:4]) or "(no scope)"
 
 
@@ -106,12 +106,12 @@ def _layers(nodes: Iterable[Node]) -> tuple[Repeated, ...]:
     counts: Counter[str] = Counter()
     for node in nodes:
         scope = _scope(node)
-        found = _INDEX.search(f"/{scope}")
-        if found is None:
+        match = _INDEX.search(f"/{scope}")
+        if match is None:
             continue
         text = f"/{scope}"
-        name = text[1 : found.start()] + "/*-" + text[found.end() :].split("/")[0]
-        copies.setdefault(name, set()).add(found[1])
+        name = text[1 : match.start()] + "/*-" + text[match.end() :].split("/")[0]
+        copies.setdefault(name, set()).add(match[1])
         counts[name] += 1
     return tuple(
         Repeated(name, len(copies[name]), count)

@@ -51,10 +51,10 @@ def read_limit(text: str | None, version: tuple[int, int]) -> Limit:
     """
     if not text:
         return Limit(False, 0)
-    found = _INTEGER.match(text)
-    if found is None:
+    match = _INTEGER.match(text)
+    if match is None:
         return Limit(False, 0, error=f"invalid_argument: stol cannot read {text!r} as a number")
-    number = whole(found[1])
+    number = whole(match[1])
     if not -_LONGEST <= number < _LONGEST:
         return Limit(False, 0, error=f"out_of_range: {text!r} is no 64-bit number")
     if version < (2, 0):

@@ -50,7 +50,7 @@ class LogCheck:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Log:
     groups: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     warnings: list[str] = field(default_factory=list[str])
     numbers: dict[str, int] = field(default_factory=dict[str, int])
@@ -58,28 +58,28 @@ class _Found:
 
 def read_log(lines: Iterable[str]) -> ReuseLog:
     """Read the lines of a log of one rank; later lines of a kind go before earlier ones."""
-    found = _Found()
+    log = _Log()
     for line in lines:
         if match := _START.search(line):
-            found.groups.append((whole(match[1]), match[2]))
+            log.groups.append((whole(match[1]), match[2]))
         elif match := _WARNED.search(line):
-            found.warnings.append(match[0].strip())
+            log.warnings.append(match[0].strip())
         for name, pattern in (("cap", _CAP), ("reused", _REUSED), ("labels", _LABELS)):
             if match := pattern.search(line):
-                found.numbers[name] = whole(match[1])
+                log.numbers[name] = whole(match[1])
         if match := _STREAMS.search(line):
-            found.numbers["streams"] = whole(match[1])
+            log.numbers["streams"] = whole(match[1])
             if match[2]:
-                found.numbers["limit"] = whole(match[2])
-    get = found.numbers.get
+                log.numbers["limit"] = whole(match[2])
+    get = log.numbers.get
     return ReuseLog(
         get("cap"),
-        tuple(found.groups),
+        tuple(log.groups),
         get("reused"),
         get("labels"),
         get("streams"),
         get("limit"),
-        tuple(found.warnings),
+        tuple(log.warnings),
     )
 
 

@@ -33,10 +33,10 @@ def best_choice(graph: Graph) -> Choice | None:
 
     None where no cap saves a stream.
     """
-    found = min(_choices(graph), key=_order, default=None)
-    if found is None or found.streams >= graph.choose(0).streams:
+    best = min(_choices(graph), key=_order, default=None)
+    if best is None or best.streams >= graph.choose(0).streams:
         return None
-    return found
+    return best
 
 
 def _choices(graph: Graph) -> Iterable[Choice]:

@@ -71,9 +71,9 @@ def tasks(
     """
     if op in POINT_TO_POINT:
         return 15
-    whole = (group or "").startswith(WORLD_GROUPS)
-    if whole or ranks is None:
-        return 350 if whole and devices >= _MANY_DEVICES else 300
+    is_world = (group or "").startswith(WORLD_GROUPS)
+    if is_world or ranks is None:
+        return 350 if is_world and devices >= _MANY_DEVICES else 300
     if in_one_server(ranks):
         if optimised and version >= (2, 0) and _aligned(ranks):
             return _TASK_OPTIMISED.get(op, {}).get(len(ranks), 125)
@@ -103,11 +103,11 @@ def queue_name(group: str | None, ranks: Sequence[int] | None, mode: ParallelMod
     return group or ""
 
 
-def communication_streams(found: Sequence[Communicated]) -> int:
+def communication_streams(communications: Sequence[Communicated]) -> int:
     """Streams that communications take, packed in launch order, each queue by itself."""
     used: dict[str, int] = {}
     count = 0
-    for item in found:
+    for item in communications:
         left = TASKS_PER_STREAM - used.get(item.queue, TASKS_PER_STREAM)
         if item.tasks > left:
             count += 1

@@ -81,7 +81,7 @@ def recovered(launched: Sequence[WholeNode], phases: Mapping[Node, Phase]) -> Sc
         None where no operator says its micro-batch: there is no pipeline.
     """
     calls: dict[CallSite, _Batch | None] = {}
-    marked = [(item, found) for item in launched if (found := _batch(item, calls)) is not None]
+    marked = [(item, batch) for item in launched if (batch := _batch(item, calls)) is not None]
     heavy = [pair for pair in marked if _is_product(pair[0].op)] or [
         pair for pair in marked if flops(pair[0].node)
     ]
@@ -102,19 +102,19 @@ def _batch(item: WholeNode, calls: dict[CallSite, _Batch | None]) -> _Batch | No
     if item.node.micro is not None:
         return item.node.micro, _chunk(item.node)
     path: list[CallSite] = []
-    site, found = item.site, None
+    site, batch = item.site, None
     while site is not None and site not in calls:
         path.append(site)
         call = _forward_call(site.node)
         micro = _number(call, "micro")
         if micro is not None:
-            found = micro, _chunk(call)
+            batch = micro, _chunk(call)
             break
         site = site.outer
     else:
-        found = calls[site] if site is not None else None
-    calls.update(dict.fromkeys(path, found))
-    return found
+        batch = calls[site] if site is not None else None
+    calls.update(dict.fromkeys(path, batch))
+    return batch
 
 
 def _forward_call(call: Node) -> Node:
@@ -136,15 +136,15 @@ def _is_product(op: str) -> bool:
 
 def _chunk(node: Node) -> int:
     for key in ("chunk", "segment"):
-        found = _number(node, key)
-        if found is not None:
-            return found
+        number = _number(node, key)
+        if number is not None:
+            return number
     return 0
 
 
 def _number(node: Node, key: str) -> int | None:
-    found = node.attribute(key)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    value = node.attribute(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def name_of(schedule: Schedule, stage: int, stages: int) -> ScheduleName:
@@ -200,13 +200,13 @@ def interleaved(stage: int, stages: int, micro: int, chunks: int) -> Schedule:
 def _rounds(stages: int, micro: int, chunks: Sequence[int], kind: Kind) -> list[Task]:
     """Micro-batches in rounds of one a stage (the first with the rest), chunk after chunk."""
     rest = micro % stages
-    found: list[Task] = []
+    tasks: list[Task] = []
     start = 0
     while start < micro:
         count = min(stages + (rest if start == 0 and micro >= stages else 0), micro - start)
-        found += [Task(kind, start + one, chunk) for chunk in chunks for one in range(count)]
+        tasks += [Task(kind, start + one, chunk) for chunk in chunks for one in range(count)]
         start += count
-    return found
+    return tasks
 
 
 # -- against a clock ----------------------------------------------------------------------------
@@ -251,9 +251,9 @@ class Played:
     @property
     def idle_share(self) -> float:
         """Share of all stages' time in which nothing runs."""
-        whole = self.seconds * len(self.stages)
+        total = self.seconds * len(self.stages)
         work = sum(one.end - one.start for stage in self.stages for one in stage)
-        return 1 - work / whole if whole else 0.0
+        return 1 - work / total if total else 0.0
 
 
 def play(schedules: Sequence[Schedule], times: Sequence[StageTimes]) -> Played:

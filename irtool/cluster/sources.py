@@ -19,12 +19,16 @@ def user_location(node: Node) -> Location | None:
     node that MindSpore inserted (most collectives) the operator whose result it takes, or of a
     Receive the one that takes its result.
     """
-    found = _own(node)
-    if found is not None:
-        return found
-    tie = node.forward_unique_id
+    location = _own(node)
+    if location is not None:
+        return location
+    forward_id = node.forward_unique_id
     dump = node.graph.dump if node.graph is not None else None
-    forward = _forward_nodes(dump).get(tie) if tie is not None and dump is not None else None
+    forward = (
+        _forward_nodes(dump).get(forward_id)
+        if forward_id is not None and dump is not None
+        else None
+    )
     if forward is not None:
         return _own(forward) or _around(forward)
     return _around(node) if node.graph is not None else None
@@ -49,9 +53,9 @@ def _around(node: Node) -> Location | None:
         if not isinstance(following, Node):
             return None
         node = following
-        found = _own(node)
-        if found is not None:
-            return found
+        location = _own(node)
+        if location is not None:
+            return location
     return None
 
 

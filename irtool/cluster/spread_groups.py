@@ -68,7 +68,7 @@ def spread_groups(one: RankProgram, machine: Machine) -> tuple[SpreadGroup, ...]
         crosses = len({rank // size for rank in ranks}) > 1
         if step.collective.origin in IN_LAYERS and crosses and len(ranks) <= size:
             spread[ranks].append(step.collective)
-    found = [
+    groups = [
         SpreadGroup(
             ranks,
             len({rank // size for rank in ranks}),
@@ -79,7 +79,7 @@ def spread_groups(one: RankProgram, machine: Machine) -> tuple[SpreadGroup, ...]
         for ranks, items in spread.items()
         if _stride(ranks)
     ]
-    return tuple(sorted(found, key=lambda item: -item.saved))
+    return tuple(sorted(groups, key=lambda item: -item.saved))
 
 
 def _stride(ranks: Sequence[int]) -> int:

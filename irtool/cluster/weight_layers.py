@@ -30,9 +30,9 @@ def layer_of(node: Node) -> str:
 
 def cells_of(node: Node) -> tuple[str, ...]:
     """The numbered cells that an operator stands in, the layer first; none where there are none."""
-    found = cells_of_scope(node.scope)
-    if found:
-        return found
+    cells = cells_of_scope(node.scope)
+    if cells:
+        return cells
     layer = layer_of(node)
     return (layer,) if is_numbered(layer) else ()
 
@@ -52,8 +52,8 @@ def is_numbered(layer: str) -> bool:
 
 def _by_weights(dump: Dump) -> Mapping[Node, str]:
     if dump not in _KNOWN:
-        told = any(is_numbered(layer_of_scope(node.scope)) for node in dump.nodes())
-        _KNOWN[dump] = {} if told else dict(_layers(dump))
+        has_numbers = any(is_numbered(layer_of_scope(node.scope)) for node in dump.nodes())
+        _KNOWN[dump] = {} if has_numbers else dict(_layers(dump))
     return _KNOWN[dump]
 
 

@@ -144,11 +144,11 @@ def savings(memory: Memory, options: Iterable[Option], price: Price) -> tuple[Sa
     Those that save nothing at the peak come last: another tensor is alive there instead.
     """
     trial = Trial(memory)
-    found = [
+    tried = [
         Saving(option, memory.peak_bytes - trial.peak((option,)), price(option))
         for option in options
     ]
-    return tuple(sorted(found, key=_rank))
+    return tuple(sorted(tried, key=_rank))
 
 
 def _rank(saving: Saving) -> tuple[bool, float, int]:
@@ -187,7 +187,7 @@ def combinations_within(
             serial.setdefault(saving.option.switch, []).append(saving.option)
         elif saving.saved > 0:
             single.append(saving.option)
-    found: dict[frozenset[tuple[str, str]], Combination] = {}
+    sets: dict[frozenset[tuple[str, str]], Combination] = {}
     for subset in _subsets(single[:_MOST_GROUPS]):
         for options in ([], *serial.values()):
             chosen = _enough(trial, subset, options, limit)
@@ -195,10 +195,10 @@ def combinations_within(
                 continue
             chosen = _pruned(trial, chosen, limit, price)
             key = frozenset((option.switch, option.target) for option in chosen)
-            found[key] = Combination(
+            sets[key] = Combination(
                 tuple(chosen), trial.peak(chosen), sum(price(option) for option in chosen)
             )
-    ordered = sorted(found.values(), key=lambda one: (one.seconds, len(one.options), one.peak))
+    ordered = sorted(sets.values(), key=lambda one: (one.seconds, len(one.options), one.peak))
     return tuple(ordered[:most])
 
 

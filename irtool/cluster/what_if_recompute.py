@@ -92,7 +92,7 @@ def _recomputed(memory: Memory) -> set[str]:
 
 def _kept(memory: Memory, run: _Run) -> list[tuple[Buffer, int, int]]:
     """What a run keeps for later: the tensor, its last use going forward, the first later one."""
-    found: list[tuple[Buffer, int, int]] = []
+    kept: list[tuple[Buffer, int, int]] = []
     own = set(run.launches)
     for buffer in run.made:
         later = [user for user in buffer.users if not _is_forward(memory, user)]
@@ -102,8 +102,8 @@ def _kept(memory: Memory, run: _Run) -> list[tuple[Buffer, int, int]]:
         communicated = memory.collectives.get(buffer.node.node)
         if communicated is not None and communicated.origin == "optimizer parallel":
             continue  # parallel_optimizer_comm_recompute is for these
-        found.append((buffer, max([buffer.born, *before]), later[0]))
-    return found
+        kept.append((buffer, max([buffer.born, *before]), later[0]))
+    return kept
 
 
 def _is_forward(memory: Memory, place: int) -> bool:
@@ -138,10 +138,10 @@ def _recompute(memory: Memory, cell: str, runs: list[_Run], communicate: bool) -
         ]
         for place in run.launches:
             node = memory.launched[place].node
-            found = memory.collectives.get(node)
-            if found is not None:
+            collective = memory.collectives.get(node)
+            if collective is not None:
                 if communicate:
-                    traffic.append(_traffic(found))
+                    traffic.append(_traffic(collective))
                 continue
             count = flops(node)
             unknown += count is None
@@ -180,8 +180,8 @@ def _offload(memory: Memory, cell: str, runs: list[_Run]) -> Option:
     )
 
 
-def _traffic(found: Collective) -> Traffic:
-    return Traffic("group", found.bytes or 0, found.op, found.ranks or ())
+def _traffic(collective: Collective) -> Traffic:
+    return Traffic("group", collective.bytes or 0, collective.op, collective.ranks or ())
 
 
 def recomputed_collectives(memory: Memory) -> Option | None:
@@ -191,13 +191,15 @@ def recomputed_collectives(memory: Memory) -> Option | None:
     originals = _originals(memory)
     for buffer in memory.live.buffers:
         node = buffer.node.node
-        found = memory.collectives.get(node)
-        if found is None or memory.phases.get(node) != "recompute":
+        collective = memory.collectives.get(node)
+        if collective is None or memory.phases.get(node) != "recompute":
             continue
-        if found.origin == "optimizer parallel":
+        if collective.origin == "optimizer parallel":
             continue
-        traffic.append(Traffic("group", -(found.bytes or 0), found.op, found.ranks or ()))
-        original = originals.get(_identity(found))
+        traffic.append(
+            Traffic("group", -(collective.bytes or 0), collective.op, collective.ranks or ())
+        )
+        original = originals.get(_identity(collective))
         if original is not None and original.dies < buffer.born:
             changes.append(Change(original.dies + 1, buffer.born - 1, buffer.size or 0))
     if not traffic:
@@ -213,15 +215,15 @@ def recomputed_collectives(memory: Memory) -> Option | None:
 
 
 def _originals(memory: Memory) -> Mapping[object, Buffer]:
-    found: dict[object, Buffer] = {}
+    originals: dict[object, Buffer] = {}
     for buffer in memory.live.buffers:
         item = memory.collectives.get(buffer.node.node)
         if item is not None and memory.phases.get(item.node) == "forward":
-            found[_identity(item)] = buffer
-    return found
+            originals[_identity(item)] = buffer
+    return originals
 
 
-def _identity(found: Collective) -> object:
+def _identity(collective: Collective) -> object:
     """What a recomputed collective shares with its original: scope, place among equals, micro."""
-    node = found.node
-    return node.scope, node.op, node.instance_name, node.micro, found.shape
+    node = collective.node
+    return node.scope, node.op, node.instance_name, node.micro, collective.shape

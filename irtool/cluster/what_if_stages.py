@@ -134,15 +134,15 @@ def served_weights(memory: Memory, weights: Sequence[Weight]) -> tuple[ServedWei
     Weights that live on servers have their optimizer there too.  AllReduce moves
     ``2 (n - 1) / n`` of a gradient (ring).
     """
-    found: list[ServedWeight] = []
+    served: list[ServedWeight] = []
     for weight in weights:
         size = weight.tensor.bytes or 0
         rows = _looked_up(memory, weight.name)
         count = len(weight.replicas)
         now = 2 * (count - 1) * size // count if count else 0
         moved = size if rows is None else min(size, rows)
-        found.append(ServedWeight(weight.name, size, rows is not None, moved, moved, now))
-    return tuple(sorted(found, key=lambda one: (one.moved - one.all_reduce, -one.bytes)))
+        served.append(ServedWeight(weight.name, size, rows is not None, moved, moved, now))
+    return tuple(sorted(served, key=lambda one: (one.moved - one.all_reduce, -one.bytes)))
 
 
 def _looked_up(memory: Memory, name: str) -> int | None:

@@ -88,13 +88,13 @@ def weights(memory: Memory) -> tuple[Weight, ...]:
             accumulated[item.parameter] = accumulated.get(item.parameter, 0) + size
     gradients, gathers = _collectives(memory)
     full = _full_bytes(memory)
-    found: list[Weight] = []
+    held: list[Weight] = []
     for item in memory.static:
         if item.cause != "parameters":
             continue
         gradient = gradients.get(item.name)
         replicas = gradient.ranks if gradient is not None and gradient.ranks else ()
-        found.append(
+        held.append(
             Weight(
                 item,
                 state.get(item.name, 0),
@@ -106,42 +106,42 @@ def weights(memory: Memory) -> tuple[Weight, ...]:
                 accumulated.get(item.name, 0) - cleared.get(ACCUMULATED + item.name, 0),
             )
         )
-    return tuple(found)
+    return tuple(held)
 
 
 def _cleared(memory: Memory) -> dict[str, int]:
     """Bytes of the constant that is assigned to an accumulated gradient, by its name."""
     constants = {item.name: item.bytes or 0 for item in memory.static if item.cause == "constants"}
-    found: dict[str, int] = {}
+    cleared: dict[str, int] = {}
     for item in memory.launched:
         first = item.node.input_types[0] if item.node.input_types else None
         if item.op == "Assign" and first is not None and first.ref_key:
-            found[first.ref_key] = constants.get(constant_name(item.node, 1), 0)
-    return found
+            cleared[first.ref_key] = constants.get(constant_name(item.node, 1), 0)
+    return cleared
 
 
 def _collectives(memory: Memory) -> tuple[dict[str, Collective], dict[str, Collective]]:
     gradients: dict[str, Collective] = {}
     gathers: dict[str, Collective] = {}
-    for found in memory.collectives.values():
-        if not found.parameter:
+    for collective in memory.collectives.values():
+        if not collective.parameter:
             continue
-        if found.op == "AllGather" and found.origin == "optimizer parallel":
-            gathers.setdefault(found.parameter, found)
-        elif found.origin in ("mirror", "optimizer parallel"):
-            gradients.setdefault(found.parameter, found)
+        if collective.op == "AllGather" and collective.origin == "optimizer parallel":
+            gathers.setdefault(collective.parameter, collective)
+        elif collective.origin in ("mirror", "optimizer parallel"):
+            gradients.setdefault(collective.parameter, collective)
     return gradients, gathers
 
 
 def _full_bytes(memory: Memory) -> dict[str, int]:
     """Bytes of weights before slicing, where an operator notes its original input shapes."""
-    found: dict[str, int] = {}
+    full: dict[str, int] = {}
     for item in memory.launched:
         name = item.node.attribute("mirror_user_id")
         size = _full(item.node) if isinstance(name, str) else None
         if isinstance(name, str) and size is not None:
-            found[name] = max(size, found.get(name, 0))
-    return found
+            full[name] = max(size, full.get(name, 0))
+    return full
 
 
 def _full(node: Node) -> int | None:
@@ -164,35 +164,35 @@ def _full(node: Node) -> int | None:
 
 def state_options(memory: Memory, micro_batches: int = 1) -> Iterator[Option]:
     """Options on weights, optimizer state and accumulated gradients."""
-    found = weights(memory)
-    sharded = [weight for weight in found if weight.is_sharded]
+    held = weights(memory)
+    sharded = [weight for weight in held if weight.is_sharded]
     if not sharded:
-        yield from _optimizer_parallel(memory, found)
+        yield from _optimizer_parallel(memory, held)
     else:
-        yield from _threshold(memory, found)
+        yield from _threshold(memory, held)
         yield from _gather_again(memory)
-    yield from _accumulation_shard(found, sharded, micro_batches)
-    yield from _optimizer_on_host(memory, found)
-    yield from _tables_on_host(memory, found)
+    yield from _accumulation_shard(held, sharded, micro_batches)
+    yield from _optimizer_on_host(memory, held)
+    yield from _tables_on_host(memory, held)
 
 
-def _optimizer_parallel(memory: Memory, found: tuple[Weight, ...]) -> Iterator[Option]:
-    shard = [weight for weight in found if not weight.unshardable()]
+def _optimizer_parallel(memory: Memory, held: tuple[Weight, ...]) -> Iterator[Option]:
+    shard = [weight for weight in held if not weight.unshardable()]
     if shard:
         yield _sharded(
             memory,
             shard,
             "optimizer parallel",
             "set_auto_parallel_context(enable_parallel_optimizer=True)",
-            f"{len(shard)} of {len(found)} weights; gathered ones live until the backward pass "
+            f"{len(shard)} of {len(held)} weights; gathered ones live until the backward pass "
             "has used them",
         )
 
 
-def _threshold(memory: Memory, found: tuple[Weight, ...]) -> Iterator[Option]:
+def _threshold(memory: Memory, held: tuple[Weight, ...]) -> Iterator[Option]:
     small = [
         weight
-        for weight in found
+        for weight in held
         if not weight.is_sharded and weight.unshardable() and not weight.unshardable(0)
     ]
     if small:
@@ -252,8 +252,12 @@ def _gather_again(memory: Memory) -> Iterator[Option]:
     changes: list[Change] = []
     traffic: list[Traffic] = []
     for buffer in memory.live.buffers:
-        found = memory.collectives.get(buffer.node.node)
-        if found is None or found.op != "AllGather" or found.origin != "optimizer parallel":
+        collective = memory.collectives.get(buffer.node.node)
+        if (
+            collective is None
+            or collective.op != "AllGather"
+            or collective.origin != "optimizer parallel"
+        ):
             continue
         stages = [(memory.phases.get(memory.launched[user].node), user) for user in buffer.users]
         forward = [user for stage, user in stages if stage == "forward"]
@@ -262,7 +266,11 @@ def _gather_again(memory: Memory) -> Iterator[Option]:
             continue
         changes.append(Change(forward[-1] + 1, later[0] - 2, -(buffer.size or 0)))
         again = Traffic(
-            "group", found.bytes or 0, "AllGather", found.ranks or (), found.fusion or 0
+            "group",
+            collective.bytes or 0,
+            "AllGather",
+            collective.ranks or (),
+            collective.fusion or 0,
         )
         traffic.append(again)
     if changes:
@@ -279,11 +287,11 @@ def _gather_again(memory: Memory) -> Iterator[Option]:
 
 
 def _accumulation_shard(
-    found: tuple[Weight, ...], sharded: list[Weight], micro_batches: int
+    held: tuple[Weight, ...], sharded: list[Weight], micro_batches: int
 ) -> Iterator[Option]:
     able = [
         weight
-        for weight in found
+        for weight in held
         if weight.accumulated and len(_shards(weight)) > 1 and not _accumulates_slice(weight)
     ]
     if not able:
@@ -324,9 +332,9 @@ def _accumulates_slice(weight: Weight) -> bool:
 # -- the host ----------------------------------------------------------------------------------
 
 
-def _optimizer_on_host(memory: Memory, found: tuple[Weight, ...]) -> Iterator[Option]:
-    state = sum(weight.state for weight in found if not weight.tensor.on_host)
-    moved = sum(2 * (weight.tensor.bytes or 0) for weight in found if weight.state)
+def _optimizer_on_host(memory: Memory, held: tuple[Weight, ...]) -> Iterator[Option]:
+    state = sum(weight.state for weight in held if not weight.tensor.on_host)
+    moved = sum(2 * (weight.tensor.bytes or 0) for weight in held if weight.state)
     updates = {item.op for item in memory.launched if OPTIMIZERS.match(item.op)}
     if not state or not updates:
         return
@@ -346,9 +354,9 @@ def _optimizer_on_host(memory: Memory, found: tuple[Weight, ...]) -> Iterator[Op
     )
 
 
-def _tables_on_host(memory: Memory, found: tuple[Weight, ...]) -> Iterator[Option]:
+def _tables_on_host(memory: Memory, held: tuple[Weight, ...]) -> Iterator[Option]:
     """Tables that are only looked up in: the operator can run on the CPU."""
-    for weight in found:
+    for weight in held:
         places = memory.live.parameter_uses.get(weight.name, [])
         readers = [memory.launched[place] for place in places]
         forward = [

@@ -50,12 +50,12 @@ def _ratios(shown: Shown, begin: Shown | None) -> Strategy | None:
         if one.is_weight:
             continue
         own = one.type.dimensions if one.type is not None else None
-        whole = _numbers(one.symbolic) or before.get(one.name)
-        if own is None or whole is None or len(own) != len(whole):
+        full = _numbers(one.symbolic) or before.get(one.name)
+        if own is None or full is None or len(own) != len(full):
             return None
-        if any(part < 1 or size % part for part, size in zip(own, whole, strict=True)):
+        if any(part < 1 or size % part for part, size in zip(own, full, strict=True)):
             return None
-        rows.append(tuple(size // part for part, size in zip(own, whole, strict=True)))
+        rows.append(tuple(size // part for part, size in zip(own, full, strict=True)))
     return tuple(rows) or None
 
 
@@ -98,10 +98,10 @@ def given_dataset(values: Mapping[str, object]) -> Dataset | None:
     if "dataset" in read:
         return cast("Dataset", read["dataset"])
     if "full_batch" in read or values.get("full_batch") is not None:
-        whole = ParallelContext.from_mapping(
+        full_batch = ParallelContext.from_mapping(
             {key: values[key] for key in ("dataset_strategy", "full_batch") if key in values}
         ).full_batch
-        return WHOLE if whole else PARALLEL
+        return WHOLE if full_batch else PARALLEL
     return None
 
 

@@ -79,9 +79,9 @@ class Evidence:
         is_read = self.paths.get("validate") in self.dumps
         kinds: tuple[Pass, ...] = ("validate", "end") if is_read else ("end", "validate")
         for kind in kinds:
-            found = self.validate if kind == "validate" else self.end
-            if found is not None:
-                yield found
+            shown = self.validate if kind == "validate" else self.end
+            if shown is not None:
+                yield shown
 
     @property
     def sibling_dumps(self) -> Iterator[Shown]:
@@ -144,10 +144,10 @@ def evidence_of(
     }
     ranks = tuple(rank for rank in run.ranks if run.rank(rank).compilations)
     named = _names_ranks(picked)
-    found = Evidence(_paths(picked), None, dumps or {}, others=others, logs=run.logs)
+    evidence = Evidence(_paths(picked), None, dumps or {}, others=others, logs=run.logs)
     if not named:
-        return replace(found, taken_rank=picked.rank)
-    return replace(found, rank=picked.rank, ranks=ranks)
+        return replace(evidence, taken_rank=picked.rank)
+    return replace(evidence, rank=picked.rank, ranks=ranks)
 
 
 def evidence_beside(
@@ -190,18 +190,20 @@ def sibling(path: str, kind: Pass) -> str | None:
         listed = os.listdir(folder or os.curdir)
     except OSError:
         return None
-    for each in listed:
-        parsed = parse_name(each)
+    for file_name in listed:
+        parsed = parse_name(file_name)
         for name, text in PASSES.items():
-            if is_dump(each) and parsed.name == text:
-                numbers[name].append((parsed.number if parsed.number is not None else -1, each))
-    found = numbers[kind]
-    if own is None or not found or any(number < 0 for number, _ in found):
-        return os.path.join(folder, found[0][1]) if len(found) == 1 else None
+            if is_dump(file_name) and parsed.name == text:
+                numbers[name].append(
+                    (parsed.number if parsed.number is not None else -1, file_name)
+                )
+    candidates = numbers[kind]
+    if own is None or not candidates or any(number < 0 for number, _ in candidates):
+        return os.path.join(folder, candidates[0][1]) if len(candidates) == 1 else None
     borders = sorted(number for number, _ in numbers["begin"])
     first = max((number for number in borders if number <= own), default=-1)
     last = min((number for number in borders if number > own), default=1 << 60)
-    same = [(number, each) for number, each in found if first <= number < last]
+    same = [(number, file_name) for number, file_name in candidates if first <= number < last]
     return os.path.join(folder, max(same)[1]) if same else None
 
 
@@ -215,12 +217,12 @@ def pass_of(path: str, otherwise: Pass = "validate") -> Pass:
 
 
 def _paths(compilation: Compilation) -> dict[Pass, str]:
-    found: dict[Pass, str] = {}
+    paths: dict[Pass, str] = {}
     for kind, name in PASSES.items():
         file = compilation.file(name)
         if file is not None:
-            found[kind] = file.path
-    return found
+            paths[kind] = file.path
+    return paths
 
 
 def _names_ranks(compilation: Compilation) -> bool:

@@ -141,7 +141,7 @@ class _Finder:
 
     def _is_asked(self, key: str) -> bool:
         keys = (key, "full_batch") if key == "dataset_strategy" else (key,)
-        return any(each in self.given.asked for each in keys)
+        return any(name in self.given.asked for name in keys)
 
     def assume(self, key: str, value: object, *, decides: bool, why: str = "") -> None:
         """Take MindSpore's default."""
@@ -324,24 +324,26 @@ class _Finder:
 
     def optimizer(self, stage_size: int | None) -> None:
         """Optimizer parallel with its threshold, size of shards, and weights left out."""
-        found = seen_optimizer(self.evidence, stage_size)
+        optimizer = seen_optimizer(self.evidence, stage_size)
         key = "enable_parallel_optimizer"
         said = self.said(key, self._read["parallel_optimizer"])
         seen = None
-        if found is not None and found.gathers:
-            count = len(found.gathers)
+        if optimizer is not None and optimizer.gathers:
+            count = len(optimizer.gathers)
             what = f"{count} weight{'s' if count > 1 else ''} gathered from slices"
-            seen = Entry(True, Origin("dump", found.path, what))
-        elif found is not None and said is not None and said.value and self._would_cut(found):
-            seen = Entry(False, Origin("dump", found.path, "no weight is gathered from slices"))
+            seen = Entry(True, Origin("dump", optimizer.path, what))
+        elif (
+            optimizer is not None and said is not None and said.value and self._would_cut(optimizer)
+        ):
+            seen = Entry(False, Origin("dump", optimizer.path, "no weight is gathered from slices"))
         used = self.settle(key, said, seen)
         if used is None:
-            self.assume(key, False, decides=found is None and self._trains)
+            self.assume(key, False, decides=optimizer is None and self._trains)
             return
         self.values[key] = used.value
-        if used.value and found is not None and found.gathers:
+        if used.value and optimizer is not None and optimizer.gathers:
             # Of a dump that cuts no weight, settings and exceptions can't be read off.
-            self._settings(found)
+            self._settings(optimizer)
 
     @property
     def _trains(self) -> bool:
@@ -350,41 +352,41 @@ class _Finder:
             return False
         return any(graph.attributes.get("training") == "1" for graph in begin.dump.graphs)
 
-    def _would_cut(self, found: SeenOptimizer) -> bool:
+    def _would_cut(self, optimizer: SeenOptimizer) -> bool:
         """Whether what is given would cut a weight that is whole."""
-        return bool(self._left(found.excluded(self._read["threshold"])))
+        return bool(self._left(optimizer.excluded(self._read["threshold"])))
 
     def _left(self, names: Iterable[str]) -> tuple[str, ...]:
         """Those weights that nobody excluded."""
         patterns = cast("tuple[str, ...]", self._read["excluded"])
-        return tuple(n for n in names if not any(fnmatchcase(n, each) for each in patterns))
+        return tuple(n for n in names if not any(fnmatchcase(n, pattern) for pattern in patterns))
 
-    def _settings(self, found: SeenOptimizer) -> None:
-        threshold = self._threshold(found)
+    def _settings(self, optimizer: SeenOptimizer) -> None:
+        threshold = self._threshold(optimizer)
         shard = self.said("optimizer_weight_shard_size", self._read["weight_shard_size"])
         seen = None
-        if found.shard_size is not None:
-            what = f"weights are gathered from {found.shard_size} of their replicas"
-            seen = Entry(found.shard_size, Origin("dump", found.path, what))
+        if optimizer.shard_size is not None:
+            what = f"weights are gathered from {optimizer.shard_size} of their replicas"
+            seen = Entry(optimizer.shard_size, Origin("dump", optimizer.path, what))
         if self.settle("optimizer_weight_shard_size", shard, seen) is None:
             self.assume("optimizer_weight_shard_size", -1, decides=False)
         shard_grads = self.said("gradient_accumulation_shard", self._read["accumulation_shard"])
         seen = None
-        if found.accumulated is not None:
+        if optimizer.accumulated is not None:
             what = "slices of accumulated gradients"
-            seen = Entry(found.accumulated, Origin("dump", found.path, what))
+            seen = Entry(optimizer.accumulated, Origin("dump", optimizer.path, what))
         self.settle("gradient_accumulation_shard", shard_grads, seen)
         config = dict(cast("Mapping[str, object]", self.values.get(OPTIMIZER) or {}))
         for key in IN_OPTIMIZER:
             if key in self.entries:
                 config[key] = self.entries[key].value
         self.values[OPTIMIZER] = config
-        self._excluded(found, threshold)
+        self._excluded(optimizer, threshold)
 
-    def _threshold(self, found: SeenOptimizer) -> int:
+    def _threshold(self, optimizer: SeenOptimizer) -> int:
         key = "parallel_optimizer_threshold"
         said = self.said(key, self._read["threshold"])
-        allowed = found.threshold
+        allowed = optimizer.threshold
         if allowed is None:
             if self.settle(key, said, None) is None:
                 self.assume(key, self._read["threshold"], decides=False)
@@ -396,11 +398,11 @@ class _Finder:
             and (said is None or not allowed.allows(usual))
             and usual > allowed.high
         ):
-            what = f"weights of {found.smallest} bytes are cut"
-            seen = Entry(allowed.high, Origin("dump", found.path, what))
+            what = f"weights of {optimizer.smallest} bytes are cut"
+            seen = Entry(allowed.high, Origin("dump", optimizer.path, what))
         elif usual > allowed.high:
             what = f"{allowed.low} to {allowed.high} KB would cut the same weights"
-            origin = Origin("dump" if said is not None else "assumed", found.path, what)
+            origin = Origin("dump" if said is not None else "assumed", optimizer.path, what)
             seen = Entry(allowed.high, origin)
         used = self.settle(key, said, seen)
         if used is None:
@@ -408,25 +410,25 @@ class _Finder:
             return usual
         return cast("int", used.value)
 
-    def _excluded(self, found: SeenOptimizer, threshold: int) -> None:
+    def _excluded(self, optimizer: SeenOptimizer, threshold: int) -> None:
         """Weights that ``parallel_optimizer=False`` left whole."""
         said = self.said(EXCLUDED, self._read["excluded"])
-        left = self._left(found.excluded(threshold))
+        left = self._left(optimizer.excluded(threshold))
         if not left:
             if said is not None:
                 self.settle(EXCLUDED, said, None)
             return
         what = f"{len(left)} whole, though as large as weights that are cut"
         sure = (
-            set(left) <= set(found.surely_excluded())
+            set(left) <= set(optimizer.surely_excluded())
             or "parallel_optimizer_threshold" in self.given.origins
         )
         origin = (
-            Origin("dump", found.path, what)
+            Origin("dump", optimizer.path, what)
             if sure
             else Origin(
                 "assumed",
-                found.path,
+                optimizer.path,
                 "whole in the dump; a higher threshold would leave them so, too",
             )
         )

@@ -99,10 +99,12 @@ def logged(logs: Iterable[LogFile], rank: int | None) -> Mapping[str, Entry]:
         (rank,) = ranks
     ordered = sorted(logs, key=lambda log: (log.rank != rank, log.rank is not None, log.path))
     for log in [log for log in ordered if log.kind != "scheduler"][:MOST_LOGS]:
-        found = _of_file(log.path)
-        if found:
+        entries = _of_file(log.path)
+        if entries:
             of_other = log.rank is not None and log.rank != rank
-            return {k: entry for k, entry in found.items() if not (of_other and k == "global_rank")}
+            return {
+                k: entry for k, entry in entries.items() if not (of_other and k == "global_rank")
+            }
     return {}
 
 
@@ -113,11 +115,11 @@ def _of_file(path: str) -> Mapping[str, Entry]:
         for line in _lines(path):
             text = line.decode("utf-8", "replace")
             for item in _LINES:
-                found = item.pattern.search(text)
-                if found is None:
+                match = item.pattern.search(text)
+                if match is None:
                     continue
-                origin = Origin("logs", path, found[0].partition("] ")[2] or found[0][:_TEXT])
-                for key, part in found.groupdict().items():
+                origin = Origin("logs", path, match[0].partition("] ")[2] or match[0][:_TEXT])
+                for key, part in match.groupdict().items():
                     value = _READERS[key](part)
                     if value is not None:
                         values.setdefault(key, set()).add(value)

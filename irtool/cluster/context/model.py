@@ -67,7 +67,7 @@ class Contradiction:
     def path(self) -> str:
         """The dump that says otherwise than what is given."""
         dumps = (
-            each.origin.path for each in (self.used, self.other) if each.origin.source == "dump"
+            entry.origin.path for entry in (self.used, self.other) if entry.origin.source == "dump"
         )
         return next(dumps, self.used.origin.path)
 
@@ -127,5 +127,5 @@ class RunContext:
     @property
     def stages(self) -> int | None:
         """Pipeline stages; None where nothing tells."""
-        found = self.value("pipeline_stages")
-        return found if isinstance(found, int) else None
+        stages = self.value("pipeline_stages")
+        return stages if isinstance(stages, int) else None

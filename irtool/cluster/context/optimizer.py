@@ -41,7 +41,7 @@ class SeenOptimizer:
     Attributes:
         path: the dump.
         gathers: weights that are cut, with who shares each.
-        whole: weights with replicas, large or small, that could be cut and are not, by bytes.
+        uncut: weights with replicas, large or small, that could be cut and are not, by bytes.
         threshold: what it may be; None where begin dumps lack, so that sizes are not known.
         shard_size: over how many replicas weights are cut; None where these are all there are.
         accumulated: whether accumulated gradients are cut, too; None where nothing is accumulated.
@@ -49,7 +49,7 @@ class SeenOptimizer:
 
     path: str
     gathers: dict[str, Gather]
-    whole: dict[str, int]
+    uncut: dict[str, int]
     threshold: Threshold | None
     shard_size: int | None
     accumulated: bool | None
@@ -58,7 +58,7 @@ class SeenOptimizer:
     def excluded(self, threshold: int) -> tuple[str, ...]:
         """Weights that are whole although a threshold (KB) would have them cut."""
         least = threshold * KILOBYTE
-        return tuple(sorted(name for name, size in self.whole.items() if size >= least))
+        return tuple(sorted(name for name, size in self.uncut.items() if size >= least))
 
     def surely_excluded(self) -> tuple[str, ...]:
         """Those that any threshold would have cut that has the smallest of the others cut."""
@@ -75,7 +75,7 @@ def seen_optimizer(evidence: Evidence, stage_size: int | None) -> SeenOptimizer 
     gathers = dict(later.gathers)
     shard_size = _shard_size(gathers, replicas)
     parts = shard_size or -1
-    whole = {
+    uncut = {
         name: whole_sizes[name]
         for name in later.mirrors
         if name not in gathers
@@ -84,39 +84,39 @@ def seen_optimizer(evidence: Evidence, stage_size: int | None) -> SeenOptimizer 
     }
     sizes = [whole_sizes[name] for name in gathers if name in whole_sizes]
     smallest = min(sizes, default=None)
-    threshold = None if smallest is None else _threshold(smallest, whole)
+    threshold = None if smallest is None else _threshold(smallest, uncut)
     accumulated = _accumulated(later, gathers)
-    return SeenOptimizer(later.path, gathers, whole, threshold, shard_size, accumulated, smallest)
+    return SeenOptimizer(later.path, gathers, uncut, threshold, shard_size, accumulated, smallest)
 
 
 def _whole_sizes(begin: Shown | None) -> dict[str, int]:
     """Bytes of whole weights, as the begin dump declares them."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for name, weight in _weights(begin).items():
         shape = weight.type.dimensions if weight.type is not None else None
         if shape is not None and all(size >= 0 for size in shape):
             bits = BITS.get((weight.type.dtype if weight.type else None) or "", 32)
-            found[name] = math.prod(shape) * max(bits, 8) // 8
-    return found
+            sizes[name] = math.prod(shape) * max(bits, 8) // 8
+    return sizes
 
 
 def _replicas(later: Shown, begin: Shown | None, stage_size: int) -> dict[str, int]:
     """How often each weight's slice is held, but for optimizer parallel."""
-    found: dict[str, int] = {}
+    replicas: dict[str, int] = {}
     for name, weight in _weights(begin).items():
-        whole = weight.type.dimensions if weight.type is not None else None
+        full = weight.type.dimensions if weight.type is not None else None
         own = _dimensions(later, name)
-        if whole is None or own is None or len(whole) != len(own):
+        if full is None or own is None or len(full) != len(own):
             continue
         gather = later.gathers.get(name)
         if gather is not None and own:
             own = (own[0] * len(gather.ranks), *own[1:])
         slices = 1
-        for size, part in zip(whole, own, strict=True):
+        for size, part in zip(full, own, strict=True):
             slices *= size // part if part > 0 else 1
         if slices and stage_size % slices == 0:
-            found[name] = stage_size // slices
-    return found
+            replicas[name] = stage_size // slices
+    return replicas
 
 
 def _weights(shown: Shown | None) -> Mapping[str, Parameter]:
@@ -146,10 +146,10 @@ def _could_be_cut(later: Shown, name: str, replicas: int | None, shard_size: int
     return own[0] % parts == 0 and replicas % parts == 0
 
 
-def _threshold(smallest: int, whole: dict[str, int]) -> Threshold:
+def _threshold(smallest: int, uncut: dict[str, int]) -> Threshold:
     """What the threshold may be, in KB; ``low`` above ``high`` never."""
     high = smallest // KILOBYTE
-    below = max((size for size in whole.values() if size < smallest), default=None)
+    below = max((size for size in uncut.values() if size < smallest), default=None)
     low = 0 if below is None else below // KILOBYTE + 1
     return Threshold(min(low, high), high)
 

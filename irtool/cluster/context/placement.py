@@ -109,10 +109,10 @@ _LISTED = ("rank_list", "group_rank_ids", "group_ranks")
 
 def _slices(begin: Shown, later: Shown, name: str) -> int | None:
     """Into how many slices a weight is cut."""
-    whole, own = begin.weights.get(name), later.weights.get(name)
-    if whole is None or own is None or whole.type is None or own.type is None:
+    full, own = begin.weights.get(name), later.weights.get(name)
+    if full is None or own is None or full.type is None or own.type is None:
         return None
-    sizes, parts = whole.type.dimensions, own.type.dimensions
+    sizes, parts = full.type.dimensions, own.type.dimensions
     if sizes is None or parts is None or len(sizes) != len(parts):
         return None
     if any(part < 1 or size % part for size, part in zip(sizes, parts, strict=True)):

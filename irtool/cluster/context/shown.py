@@ -97,17 +97,17 @@ class Shown:
         if exact.is_exact:
             return exact.world, "its group of all devices"
         counts = (listed_world(item.node) for item in self.communications)
-        found = max((count for count in counts if count), default=0)
-        return (found, "a group of all devices") if found else None
+        world = max((count for count in counts if count), default=0)
+        return (world, "a group of all devices") if world else None
 
     @cached_property
     def ranks(self) -> frozenset[int]:
         """Ranks that take part in what is communicated."""
-        found: set[int] = set()
+        ranks: set[int] = set()
         for item in self.communications:
-            found.update(item.ranks or ())
-            found.update(() if item.peer is None else (item.peer,))
-        return frozenset(found)
+            ranks.update(item.ranks or ())
+            ranks.update(() if item.peer is None else (item.peer,))
+        return frozenset(ranks)
 
     @cached_property
     def possible_ranks(self) -> frozenset[int] | None:
@@ -123,14 +123,14 @@ class Shown:
         """Whose dump it is, where its transfers name their stage and list the ranks of all."""
         if self.kind == "begin":
             return None  # it still has the transfers of all stages
-        found: set[int] = set()
+        ranks: set[int] = set()
         for item in self.communications:
             stage = item.node.attribute("stage")
             if _named_end(item) is None or item.ranks is None or not isinstance(stage, int):
                 continue
             if item.ranks_from in _LISTED and 0 <= stage < len(item.ranks):
-                found.add(item.ranks[stage])
-        return found.pop() if len(found) == 1 else None
+                ranks.add(item.ranks[stage])
+        return ranks.pop() if len(ranks) == 1 else None
 
     @cached_property
     def peers(self) -> frozenset[int]:
@@ -156,15 +156,15 @@ class Shown:
         list the ranks that have the same place in each stage.
         """
         ranks: dict[int, int] = {}
-        whole: set[tuple[int, ...]] = set()
+        peers: set[tuple[int, ...]] = set()
         for item in self.communications:
             end = _named_end(item)
             if end is None:
                 continue
             ranks[end[0]] = end[1]
             if item.ranks_from in _LISTED and item.ranks is not None:
-                whole.add(item.ranks)
-        for listed in whole:
+                peers.add(item.ranks)
+        for listed in peers:
             ranks.update(enumerate(listed))
         places = sorted(ranks.items())
         sizes = {
@@ -177,8 +177,8 @@ class Shown:
         size, rest = sizes.pop()
         if size < 1 or rest or places[0][1] >= (places[0][0] + 1) * size:
             return None
-        if len(whole) == 1:
-            return Borders(size, len(whole.pop()), "the ranks with one place in all stages")
+        if len(peers) == 1:
+            return Borders(size, len(peers.pop()), "the ranks with one place in all stages")
         count = places[-1][0] + 1 if self.kind == "begin" and self.is_whole_graph else None
         return Borders(size, count, "stages and ranks that its transfers name")
 
@@ -288,10 +288,10 @@ class Shown:
     @cached_property
     def gathers(self) -> Mapping[str, Gather]:
         """Weights that are cut over their replicas and gathered for use, by name."""
-        found: dict[str, Gather] = {}
+        gathers: dict[str, Gather] = {}
         for item in self.communications:
             node, name = item.node, item.parameter
-            if node.op not in _GATHERS or name is None or name in found:
+            if node.op not in _GATHERS or name is None or name in gathers:
                 continue
             micro = node.op.startswith("_M")
             if not micro and not (node.instance_name or "").startswith(_OPTIMIZER):
@@ -300,19 +300,19 @@ class Shown:
             if size is None or size < 2 or (micro and not item.group):
                 continue  # a place holder: the weight is whole
             ranks = item.ranks or tuple(range(size))
-            found[name] = Gather(ranks, _mean(node))
-        return found
+            gathers[name] = Gather(ranks, _mean(node))
+        return gathers
 
     @cached_property
     def mirrors(self) -> Mapping[str, int]:
         """Weights whose gradient is summed over replicas, by name: over how many."""
-        found: dict[str, int] = {}
+        mirrors: dict[str, int] = {}
         for item in self.communications:
             if item.origin == "mirror" and item.parameter is not None:
                 size = _group_size(item)
                 if size is not None:
-                    found.setdefault(item.parameter, size)
-        return found
+                    mirrors.setdefault(item.parameter, size)
+        return mirrors
 
     @cached_property
     def mean(self) -> bool | None:
@@ -355,11 +355,11 @@ class Shown:
     @cached_property
     def fusions(self) -> Mapping[str, tuple[int, ...]]:
         """Fusion numbers of what is communicated, by operator."""
-        found: dict[str, set[int]] = {}
+        fusions: dict[str, set[int]] = {}
         for item in self.communications:
             if item.fusion is not None and not item.is_virtual:
-                found.setdefault(item.op, set()).add(item.fusion)
-        return {op: tuple(sorted(numbers)) for op, numbers in sorted(found.items())}
+                fusions.setdefault(item.op, set()).add(item.fusion)
+        return {op: tuple(sorted(numbers)) for op, numbers in sorted(fusions.items())}
 
     @cached_property
     def searches(self) -> bool | None:
@@ -402,10 +402,10 @@ def _named_end(item: Collective) -> tuple[int, int] | None:
     stage, rank = (
         ("dest_rank", "dst_global_rank") if item.op == "Send" else ("src_rank", "src_global_rank")
     )
-    found = integer_attribute(attributes, stage), integer_attribute(attributes, rank)
-    if found[0] is None or found[1] is None or found[0] < 0 or not is_rank(found[1]):
+    end = integer_attribute(attributes, stage), integer_attribute(attributes, rank)
+    if end[0] is None or end[1] is None or end[0] < 0 or not is_rank(end[1]):
         return None
-    return found[0], found[1]
+    return end[0], end[1]
 
 
 def listed_world(node: Node) -> int | None:
@@ -436,5 +436,5 @@ def _group_size(item: Collective) -> int | None:
 
 
 def _mean(node: Node) -> bool | None:
-    found = node.attribute("mean_flag")
-    return found if isinstance(found, bool) else None
+    flag = node.attribute("mean_flag")
+    return flag if isinstance(flag, bool) else None

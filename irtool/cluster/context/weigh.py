@@ -20,8 +20,11 @@ _SPLITS = ("Split", "StridedSlice")
 
 def weighed(context: RunContext, report: CheckResult) -> RunContext:
     """The context with those assumptions deciding that make a difference to a check's report."""
-    found = tuple(replace(each, decides=_decides(each, report)) for each in context.assumptions)
-    return replace(context, assumptions=found)
+    assumptions = tuple(
+        replace(assumption, decides=_decides(assumption, report))
+        for assumption in context.assumptions
+    )
+    return replace(context, assumptions=assumptions)
 
 
 def _decides(item: Assumption, report: CheckResult) -> bool:
@@ -43,8 +46,8 @@ def _decides(item: Assumption, report: CheckResult) -> bool:
 def _groups(report: CheckResult) -> Iterator[tuple[int, ...]]:
     for operator in report.operators:
         yield from operator.judgement.mirrors
-        for each in operator.collectives:
-            yield each.ranks
+        for collective in operator.collectives:
+            yield collective.ranks
     for parameter in report.parameters:
         for ranks in (parameter.mirror_ranks, parameter.gather_ranks):
             yield ranks or ()

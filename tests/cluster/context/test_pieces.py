@@ -227,7 +227,7 @@ def test_weights_that_are_cut_and_whole_bound_the_threshold() -> None:
     found = seen_optimizer(evidence(later, begin=begin), 4)
     assert found is not None
     assert found.gathers == {"a": Gather((0, 1, 2, 3), None), "b": Gather((0, 1, 2, 3), None)}
-    assert found.whole == {"c": 16 * KB}
+    assert found.uncut == {"c": 16 * KB}
     assert found.threshold == Threshold(17, 32)
     assert found.smallest == 32 * KB
     assert found.shard_size is None
@@ -267,7 +267,7 @@ def test_a_weight_whose_rows_the_replicas_do_not_divide_says_nothing(
     )  # fmt: skip
     found = seen_optimizer(evidence(later, begin=begin), 4)
     assert found is not None
-    assert bool(found.whole) is could
+    assert bool(found.uncut) is could
 
 
 def test_a_weight_without_replicas_says_nothing() -> None:
@@ -279,11 +279,11 @@ def test_a_weight_without_replicas_says_nothing() -> None:
     )  # fmt: skip
     found = seen_optimizer(evidence(later, begin=begin), 4)
     assert found is not None
-    assert found.whole == {}
+    assert found.uncut == {}
     # of a larger stage, two hold each slice
     more = seen_optimizer(evidence(later, begin=begin), 8)
     assert more is not None
-    assert more.whole == {"a": 64 * KB}
+    assert more.uncut == {"a": 64 * KB}
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("Float32", 64), ("Float16", 32), ("Float64", 128)])
