@@ -77,7 +77,19 @@ class HeadParameters:
     spelling: tuple[str, str, str]
 
 
-Entries: TypeAlias = tuple[tuple[str, Part[Any]], ...]
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One attribute; ``separator`` stands between its name and its value."""
+
+    pair: Part[Any]
+    separator: str
+
+    def at(self, start: int) -> Entry:
+        """The same entry in a record whose hole ``start`` is its first one."""
+        return Entry(self.pair.at(start), self.separator)
+
+
+Entries: TypeAlias = tuple[Entry, ...]
 NOTHING: Part[Any] = Part(None)
 TEXT_KINDS = {"KERNEL": "kernel", "SYMBOLIC": "symbolic", "OBJECT": "objects"}
 

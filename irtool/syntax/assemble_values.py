@@ -12,6 +12,7 @@ from irtool.syntax.assemble_base import (
     NOTHING,
     Block,
     Entries,
+    Entry,
     Leaves,
     StatementParts,
     Tails,
@@ -102,10 +103,12 @@ class ValueRules(Leaves):
 
     # ---- attribute blocks
 
-    def attribute(self, key: Token, value: Part[Any] | None = None) -> tuple[str, Part[Any]]:
-        return str(key), value or self.leaf("word", "")
+    def attribute(self, key: Token, value: Part[Any] | None = None) -> Entry:
+        name = self.text(key.rstrip(" ").rstrip(":="))
+        entry = remember(compose(pair, [name, value or self.leaf("word", "")]))
+        return Entry(entry, "=" if key.endswith("=") else ": ")
 
-    def attribute_list(self, *entries: tuple[str, Part[Any]]) -> Entries:
+    def attribute_list(self, *entries: Entry) -> Entries:
         return entries
 
     def block(self, opening: Token, entries: Entries, close: Token | None = None) -> Block:
@@ -115,11 +118,8 @@ class ValueRules(Leaves):
     def _attributes(
         self, entries: Entries, label: str = "", spaced: bool = False
     ) -> Part[Attributes]:
-        separator = "=" if entries and entries[0][0].endswith("=") else ": "
-        pairs = [
-            remember(compose(pair, [self.text(key.rstrip(" ").rstrip(":=")), value]))
-            for key, value in entries
-        ]
+        separator = entries[0].separator if entries else ": "
+        pairs = [entry.pair for entry in entries]
         return remember(compose(lambda *items: Attributes(items, label, separator, spaced), pairs))
 
     def _instance_name(self, token: Token) -> Part[str]:

@@ -80,7 +80,7 @@ def _parser() -> tuple[Lark, Run | None, Assembler]:
     assembler = Assembler()
     parser = parser_of("dump.lark", assembler)
     try:
-        return parser, Run(parser), assembler
+        return parser, Run(parser, assembler), assembler
     except Exception:  # another version of Lark may keep its tables elsewhere
         return parser, None, assembler
 
@@ -112,7 +112,7 @@ def parse(
         assembler.masked, assembler.restore = masked, restore
         if run is not None and not plain:
             with suppress(Exception):  # Lark tells what is wrong
-                return run.parse(text, start)
+                return run.parse(text, start, masked and restore is None)
         try:
             # Lark states no type of what a transformer makes.
             result: Any = parser.parse(text, start=start)  # pyright: ignore[reportUnknownMemberType]

@@ -32,11 +32,11 @@ class Memo(Aging[T], Generic[T]):
 
     __slots__ = ("_between", "_decode")
 
-    def __init__(self, decode: Callable[[Any], T], is_inner: bool = False) -> None:
-        super().__init__(None if is_inner else READING)
+    def __init__(self, decode: Callable[[Any], T]) -> None:
+        super().__init__()
         self._decode = decode
         # Those between which no template looks any more are gone.
-        self._between: WeakValueDictionary[tuple[str, str], Memo[T]] = WeakValueDictionary()
+        self._between: WeakValueDictionary[tuple[str, str], _Between[T]] = WeakValueDictionary()
 
     def __missing__(self, key: Any) -> T:
         size = _ENTRY + _PER_CHARACTER * len(key)
@@ -52,16 +52,36 @@ class Memo(Aging[T], Generic[T]):
         for between in list(self._between.values()):
             between.age()
 
-    def between(self, prefix: str, suffix: str) -> Memo[T]:
+    def between(self, prefix: str, suffix: str) -> Aging[T]:
         """The same values by what stands between ``prefix`` and ``suffix`` in their text."""
         if not prefix and not suffix:
             return self
         found = self._between.get((prefix, suffix))
         if found is None:
-            found = Memo[T](lambda hole: self[prefix + hole + suffix], is_inner=True)
+            found = _Between(self, prefix, suffix)
             READING.charge(_ENTRY + _PER_CHARACTER * len(prefix + suffix))
             self._between[prefix, suffix] = found
         return found
+
+
+class _Between(Aging[T], Generic[T]):
+    """Values of a memo by what stands between two texts; ages with it."""
+
+    __slots__ = ("_all", "_prefix", "_suffix")
+
+    def __init__(self, memo: Memo[T], prefix: str, suffix: str) -> None:
+        super().__init__(None)
+        self._all = memo
+        self._prefix = prefix
+        self._suffix = suffix
+
+    def __missing__(self, hole: str) -> T:
+        size = _ENTRY + _PER_CHARACTER * len(hole)
+        value = self.again(hole, size) if self.elder else None
+        if value is None:
+            value = self._all[self._prefix + hole + self._suffix]
+            self.keep(hole, value, size)
+        return value
 
 
 class Part(Generic[T]):
@@ -86,6 +106,16 @@ class Part(Generic[T]):
         if self.fill is None:
             return self.value  # type: ignore[return-value]  # a constant part has its value
         return self.fill(holes)
+
+    def at(self, start: int) -> Part[T]:
+        """The same part in a record whose hole ``start`` is its first one.
+
+        Raises:
+            ValueError: only constants and what :func:`remember` made can stand elsewhere.
+        """
+        if self.fill is None:
+            return self
+        raise ValueError(start)
 
 
 def leaf(text: str, memo: Memo[T], masked: bool) -> Part[T]:
@@ -129,28 +159,51 @@ def gather(parts: Sequence[Part[Any]]) -> Part[tuple[Any, ...]]:
     return compose(_as_tuple, parts)
 
 
-def remember(part: Part[T]) -> Part[T]:
-    """The same part, but equal holes give the same object."""
-    fill = part.fill
-    if fill is None:
-        return part
-    start, stop = part.start, part.stop
-    known: Aging[T] = Aging()
+class _Known(Aging[T], Generic[T]):
+    """Values of a part by what is in its holes."""
 
-    def lookup(holes: Holes) -> T:
-        key = holes[start:stop]
-        value = known.get(key)
+    __slots__ = ("part",)
+
+    def __init__(self, part: Part[T]) -> None:
+        super().__init__()
+        self.part = part
+
+    def made(self, key: Holes) -> T:
+        """The value for holes that were not asked for lately."""
+        size = _ENTRY + _ENTRY * len(key)
+        value = self.again(key, size) if self.elder else None
         if value is None:
-            size = _ENTRY + _ENTRY * len(key)
-            value = known.again(key, size) if known.elder else None
-            if value is None:
-                value = fill(holes)
-                # Keys that never repeat (unique ids) would only fill memory.
-                if len(known) < _REMEMBER_LIMIT:
-                    known.keep(key, value, size)
+            value = self.part(("",) * self.part.start + key)
+            # Keys that never repeat (unique ids) would only fill memory.
+            if len(self) < _REMEMBER_LIMIT:
+                self.keep(key, value, size)
         return value
 
-    return Part(None, lookup, start, stop)
+
+class Repeated(Part[T], Generic[T]):
+    """A part whose equal holes give the same object, wherever in a record these stand."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self, known: _Known[T], start: int) -> None:
+        stop = start + known.part.stop - known.part.start
+        find, make = known.get, known.made
+
+        def lookup(holes: Holes) -> T:
+            key = holes[start:stop]
+            value = find(key)
+            return make(key) if value is None else value
+
+        super().__init__(None, lookup, start, stop)
+        self._known = known
+
+    def at(self, start: int) -> Repeated[T]:
+        return self if start == self.start else Repeated(self._known, start)
+
+
+def remember(part: Part[T]) -> Part[T]:
+    """The same part, but equal holes give the same object."""
+    return part if part.fill is None else Repeated(_Known(part), part.start)
 
 
 _REMEMBER_LIMIT = 512

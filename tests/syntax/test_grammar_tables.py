@@ -81,7 +81,7 @@ def test_tables_run_without_larks_bookkeeping_make_the_same(start: str, record: 
     assembler = Assembler()
     assembler.masked = False
     parser = parser_of("dump.lark", assembler)
-    run = Run(parser)
+    run = Run(parser, assembler)
     made = run.parse(record, start)
     by_lark = parser.parse(record, start=start)
     assert type(made) is type(by_lark)
