@@ -23,6 +23,7 @@ from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.edges import EdgeFinder, is_silent
+from irtool.sharding.network.received import is_received
 from irtool.sharding.network.recomputation import runs_again
 
 FIXED = frozenset({"_VirtualDataset", "GetNext"})
@@ -199,14 +200,18 @@ class _Keeping:
 
     @property
     def _may(self) -> Iterator[Node]:
-        """Operators that may run again."""
-        return (node for node in self.analysis.judged if node in self.again or runs_again(node))
+        """Operators of this stage that may run again."""
+        analysis = self.analysis
+        own = (node for node in analysis.judged if node not in analysis.foreign)
+        return (node for node in own if node in self.again or runs_again(node))
 
     def _find_makers(self) -> None:
         finder = EdgeFinder(self.analysis)
         judged = self.analysis.judged
         for port in self.analysis.order:
-            if not isinstance(port, Node) or port not in judged:
+            if not isinstance(port, Node):
+                continue
+            if port not in judged and not is_received(self.analysis, port):
                 continue
             if is_silent(primitive(port)) and not operator_of(primitive(port)).is_("renames"):
                 continue
@@ -261,10 +266,14 @@ class _Keeping:
         tensor = judged.call.slots.tensor(position)
         if tensor is None:
             return False
+        if tensor in self.weights.get(node, ()):
+            return True
         maker = self.makers.get((node, tensor))
-        return tensor in self.weights.get(node, ()) or (
-            maker is not None and maker[0] in self.marked
-        )
+        if maker is None:
+            return False
+        if is_received(self.analysis, maker[0]):
+            return "Float" in (judged.call.call.tensors[tensor].dtype or "")
+        return maker[0] in self.marked
 
 
 def _gradients(node: Node) -> tuple[Gradient, ...] | None:

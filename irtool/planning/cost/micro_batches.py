@@ -7,7 +7,7 @@ forward, one backward).  A cell that is inlined late stands once in the dump and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from irtool.ir.graph import Node
 from irtool.ir.micro_batches import is_interleaved, micro_batch_of
@@ -39,16 +39,27 @@ def held_at_once(analysis: Analysis, instances: Mapping[str, int]) -> dict[Node,
 
 
 def _micro_batches(analysis: Analysis) -> dict[Node, int | None]:
-    """The micro-batch that a node computes for; None of one that takes several, or none."""
+    """The micro-batch that a node computes for; None of one that takes several, or none.
+
+    Statements of a graph stand behind what they take, but may take results of graphs that stand
+    after it: so often as there are graphs, labels may go on to another one.
+    """
     network = analysis.network
     labels: dict[Node, int | None] = {}
-    for port in analysis.order:
-        if not isinstance(port, Node):
-            continue
-        own = None if is_interleaved(port) else micro_batch_of(port)
-        if own is None:
-            sources = {labels.get(item) for item in network.inputs[port] if isinstance(item, Node)}
-            sources.discard(None)
-            own = sources.pop() if len(sources) == 1 else None
-        labels[port] = own
+    for _ in network.dump.graphs:
+        before = dict(labels)
+        for graph in network.dump.graphs:
+            for node in graph.nodes:
+                labels[node] = _label(node, network.inputs[node], labels)
+        if labels == before:
+            break
     return labels
+
+
+def _label(node: Node, inputs: Iterable[object], labels: Mapping[Node, int | None]) -> int | None:
+    """The micro-batch that a node says it computes for, else the one of all that it takes."""
+    own = None if is_interleaved(node) else micro_batch_of(node)
+    if own is not None:
+        return own
+    sources = {labels.get(source) for source in inputs if isinstance(source, Node)} - {None}
+    return sources.pop() if len(sources) == 1 else None

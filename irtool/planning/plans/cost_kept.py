@@ -75,7 +75,7 @@ class _Kept:
             return self._copy(operand)
         if self._is_cast(operand):
             return self._of_cast(operand)
-        return self._made(read.result)
+        return self._made(read.result, operand)
 
     def _is_cast(self, operand: Operand) -> bool:
         """Whether an operand comes out of a Cast that does not run again beside its neighbours."""
@@ -119,7 +119,7 @@ class _Kept:
             return None
         return (id(brought(holder, position)), item.operators), size
 
-    def _made(self, result: Result) -> tuple[object, int] | None:
+    def _made(self, result: Result, operand: Operand | None = None) -> tuple[object, int] | None:
         made: Result | None = result
         for _ in range(1000):
             if made is None:
@@ -131,10 +131,22 @@ class _Kept:
                 return self._copy((node, 0))
             if self._is_cast((node, 0)):
                 return self._of_cast((node, 0))
-            made = self.structure.keeping.makers.get((node, 0))
+            operand = (node, 0)
+            made = self.structure.keeping.makers.get(operand)
         else:
             return None
+        if made[0] not in self.report.by_node and made[0] not in self.again:
+            return self._received(made, operand)
         return self._result(made)
+
+    def _received(self, made: Result, operand: Operand | None) -> tuple[object, int] | None:
+        """What another stage sent, as the operator has it that takes it."""
+        own = self.report.by_node.get(operand[0]) if operand is not None else None
+        if own is None or operand is None:
+            return None
+        dtype = own.call.call.tensors[operand[1]].dtype
+        size = _bytes(own.judgement.input_slices, dtype, operand)
+        return None if size is None else (made, size)
 
     def _result(self, made: Result) -> tuple[object, int] | None:
         node, index = made
