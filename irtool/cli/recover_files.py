@@ -144,7 +144,7 @@ def handed_over(recovery: Recovery, read: Inputs, path: str) -> HandedOver:
     from irtool.planning.files.strategy_files import NotExpressible
     from irtool.planning.recovery.files import recovery_file
 
-    if not recovery.ways:
+    if not recovery.alternatives:
         return HandedOver()
     try:
         made = recovery_file(recovery, read.begins)

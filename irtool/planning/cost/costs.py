@@ -167,7 +167,7 @@ def communication(
     return Communication(op, phase, ranks, size, received, seconds, fusion.number, fusion.dtype)
 
 
-def both_ways(
+def forward_and_backward(
     op: str, ranks: tuple[int, ...], size: int, machine: Machine, *, gradient: bool
 ) -> list[Communication]:
     """A forward collective, and what its gradient communicates if it has one."""
@@ -194,9 +194,8 @@ def operator_communications(
         size = prod(item.shape) * item_bytes(dtype)
         if item.op == "AllGather":
             size *= len(item.ranks)
-        collectives += (
-            both_ways(item.op, item.ranks, size, machine, gradient=gradient) * judgement.parts
-        )
+        both = forward_and_backward(item.op, item.ranks, size, machine, gradient=gradient)
+        collectives += both * judgement.parts
     return collectives
 
 
@@ -209,7 +208,7 @@ def chain_communications(
         if not step.is_collective:
             continue
         size = max(prod(step.input_shape), prod(step.output_shape)) * element
-        collectives += both_ways(step.op, step.ranks, size, machine, gradient=gradient)
+        collectives += forward_and_backward(step.op, step.ranks, size, machine, gradient=gradient)
     return collectives
 
 

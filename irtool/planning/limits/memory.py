@@ -351,7 +351,7 @@ def search(model: Model, limit: int | None) -> Solution:
     """
     first = _case(model, limit, Case())
     best, bound, rounds = first.choice, first.bound, first.rounds
-    seconds = _whole(model, best.choices)
+    seconds = _total_seconds(model, best.choices)
     cases, looked = [first], 1
     while cases and looked < _MOST_CASES:
         cases.sort(key=lambda searched: searched.bound)
@@ -372,13 +372,13 @@ def search(model: Model, limit: int | None) -> Solution:
             except CannotPlan:
                 continue
             rounds += searched.rounds
-            total = _whole(model, searched.choice.choices)
+            total = _total_seconds(model, searched.choice.choices)
             if total < seconds:
                 best, seconds = searched.choice, total
             cases.append(replace(searched, bound=max(searched.bound, cut.bound)))
     bound = min([seconds, *(searched.bound for searched in cases)])
     own = model.own
-    if own is not None and _fits(model, own, limit) and _whole(model, own) < seconds:
+    if own is not None and _fits(model, own, limit) and _total_seconds(model, own) < seconds:
         return Solution(own, bound, rounds)
     return Solution(best.choices, bound, rounds)
 
@@ -418,7 +418,7 @@ def _case(model: Model, limit: int | None, case: Case) -> _Searched:
     return _Searched(case, choice, choice.bound, own.rounds)
 
 
-def _whole(model: Model, choices: Sequence[int]) -> float:
+def _total_seconds(model: Model, choices: Sequence[int]) -> float:
     """What choices cost, with all starts."""
     unary = sum(
         float(seconds[choice]) for seconds, choice in zip(model.unary, choices, strict=True)

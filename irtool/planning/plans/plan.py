@@ -249,11 +249,11 @@ class _Searching:
                 "leave out the overlap, or the decision"
             )
 
-        def at(hiding: Hiding) -> Tried[Plan]:
+        def with_hiding(hiding: Hiding) -> Tried[Plan]:
             made = self.plan(self.model(fixed, hiding))
             return Tried(made, made.after, made.lower_bound or 0.0)
 
-        best, bound = overlapped(at, self.machine.overlap, self._own(model))
+        best, bound = overlapped(with_hiding, self.machine.overlap, self._own(model))
         return replace(best.plan, lower_bound=bound)
 
     def _own(self, model: Model) -> Tried[Plan] | None:

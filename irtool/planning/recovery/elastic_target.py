@@ -13,7 +13,7 @@ from irtool.planning.cost.kept import FIXED
 from irtool.planning.limits.memory import Limited
 from irtool.planning.limits.modes import plain_modes
 from irtool.planning.plans.plan import Plan, plan_of_choices
-from irtool.planning.recovery.elastic_way import COMPILE_SECONDS, Extra, Extras, paid
+from irtool.planning.recovery.elastic_transition import COMPILE_SECONDS, Extra, Extras, paid
 from irtool.planning.recovery.fetch import Fetch
 from irtool.planning.recovery.scale import scaled_plan
 from irtool.planning.search.exact import value_of
@@ -71,11 +71,11 @@ class Point:
 
 def best_over(points: Sequence[Point], bandwidth: float) -> tuple[tuple[float, float] | None, ...]:
     """For which horizons, from 1 to endless, each point is the cheapest; None: for none."""
-    ways = [(point.seconds, point.seconds_before(bandwidth)) for point in points]
+    costs = [(point.seconds, point.seconds_before(bandwidth)) for point in points]
     horizons: list[tuple[float, float] | None] = []
-    for index, (step, before) in enumerate(ways):
+    for index, (step, before) in enumerate(costs):
         least, most = 1.0, inf
-        for other, (its_step, its_before) in enumerate(ways):
+        for other, (its_step, its_before) in enumerate(costs):
             if its_step == step:
                 beaten = (its_before, other) < (before, index)
                 most = 0.0 if beaten else most
@@ -126,7 +126,7 @@ class Target:
         )
 
     def fill(self, limit: int | None) -> None:
-        """The best plan of each horizon, whatever of the way there counts."""
+        """The best plan of each horizon, whatever of the transition counts."""
         for horizon in HORIZONS:
             for weights in ((1, 1, 1), (1, 0, 0), (0, 1, 1)) if horizon < inf else ((0, 0, 0),):
                 choices: dict[int, tuple[int, ...]] = {}

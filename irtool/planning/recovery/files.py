@@ -132,7 +132,7 @@ def _refuse_parts(recovery: Recovery, held: Holdings) -> None:
     if held.missing:
         stages = ", ".join(map(str, held.missing))
         raise NotExpressible(f"no begin dump of pipeline stage {stages} is here")
-    if not recovery.ways and recovery.target != recovery.context.devices:
+    if not recovery.alternatives and recovery.target != recovery.context.devices:
         raise NotExpressible(f"there is no plan for {recovery.target} devices in other stages")
 
 

@@ -24,8 +24,8 @@ from irtool.planning.recovery.replan import (
     Replan,
     given_plan,
     loaded,
+    replans,
     slowest_stage,
-    ways_on,
 )
 from irtool.planning.recovery.reshard import Resharding, reshard
 from irtool.planning.recovery.survival import (
@@ -68,8 +68,8 @@ class Request:
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
-    """One way to go on: a plan, and what has to be moved for it."""
+class Alternative:
+    """A plan to go on with, and what has to be moved for it."""
 
     plan: Replan
     moves: Resharding
@@ -94,8 +94,8 @@ class Recovery(Shown):
         stages: pipeline stages to go on with: those of the run, where its devices can be divided
             among them.
         why_target: why it is that number.
-        ways: plans for that number with what they move, the chosen one first; none: the plan
-            stays as it is.
+        alternatives: plans for that number with what they move, the chosen one first; none: the
+            plan stays as it is.
         moves: what has to be moved, for the chosen plan; None: nobody knows, for want of a plan.
         group_changes: groups of the plan against those of the old one; None if nothing changes.
         growth: where layers were added.
@@ -120,7 +120,7 @@ class Recovery(Shown):
     stages: int
     legal: tuple[int, ...]
     why_target: str
-    ways: tuple[Way, ...]
+    alternatives: tuple[Alternative, ...]
     moves: Resharding | None
     group_changes: GroupChanges | None
     growth: Growth | None
@@ -131,33 +131,33 @@ class Recovery(Shown):
     @property
     def plan(self) -> Replan | None:
         """The plan to go on with; None: the old one."""
-        return self.ways[0].plan if self.ways else None
+        return self.alternatives[0].plan if self.alternatives else None
 
     @property
     def new(self) -> Holdings:
         """Who needs what."""
-        return self.ways[0].plan.holdings if self.ways else self.old
+        return self.alternatives[0].plan.holdings if self.alternatives else self.old
 
     @property
     def replanned(self) -> bool:
         """Whether the network is another one than before."""
-        return bool(self.ways)
+        return bool(self.alternatives)
 
     @property
     def accepted(self) -> bool | None:
         """What MindSpore would say of the new plan; None: not known, or nothing changes."""
-        return self.ways[0].plan.accepted if self.ways else None
+        return self.alternatives[0].plan.accepted if self.alternatives else None
 
     @property
     def changed(self) -> int:
         """Operators with another strategy."""
-        return len(self.ways[0].plan.changes) if self.ways else 0
+        return len(self.alternatives[0].plan.changes) if self.alternatives else 0
 
     @property
     def happened(self) -> bool:
         """Whether anything came or went."""
         asked = self.request
-        return bool(asked.lost or asked.added or asked.to or self.ways)
+        return bool(asked.lost or asked.added or asked.to or self.alternatives)
 
 
 def recover(
@@ -206,17 +206,17 @@ def recover(
         plans = [given_plan(begins, old, network, new_context, machine)]
     elif target != context.devices and begins and staged.stages == context.stages:
         change = Change(request.lost, fresh, request.horizon, request.search)
-        plans, no_search = ways_on(begins, old, new_context, change, machine)
-    ways = tuple(
-        Way(plan, reshard(old, plan.holdings, survivors, machine, fresh)) for plan in plans
+        plans, no_search = replans(begins, old, new_context, change, machine)
+    alternatives = tuple(
+        Alternative(plan, reshard(old, plan.holdings, survivors, machine, fresh)) for plan in plans
     )
-    new = ways[0].plan.holdings if ways else old
-    moves: Resharding | None = ways[0].moves if ways else None
-    if not ways and target == context.devices:
+    new = alternatives[0].plan.holdings if alternatives else old
+    moves: Resharding | None = alternatives[0].moves if alternatives else None
+    if not alternatives and target == context.devices:
         moves = reshard(old, old, survivors, machine, fresh)
     predicted = predicted_groups(old)
     groups = groups if groups is not None and groups.groups else predicted
-    changes = group_changes(predicted, predicted_groups(new)) if ways else None
+    changes = group_changes(predicted, predicted_groups(new)) if alternatives else None
     broken = groups.broken_by(request.lost)
     rebuilt = broken if changes is None else (*changes.kept, *changes.added)
     growth = None
@@ -226,7 +226,7 @@ def recover(
         assumptions,
         _most_groups(rebuilt),
         # A device that takes a lost rank's place has no compile cache, even if all others have.
-        statements if ways or target != context.devices or request.lost else 0,
+        statements if alternatives or target != context.devices or request.lost else 0,
         moves,
         sum(item.whole_bytes for item in new.items),
         bool(old.unknown or old.missing),
@@ -234,7 +234,7 @@ def recover(
     return Recovery(
         context,
         old,
-        slowest_stage(begins, old, machine) if ways else None,
+        slowest_stage(begins, old, machine) if alternatives else None,
         request,
         survivors,
         groups,
@@ -248,13 +248,16 @@ def recover(
         staged.stages,
         legal,
         why,
-        ways,
+        alternatives,
         moves,
         changes,
         growth,
         times,
         machine,
-        (*_stage_notes(old, context, staged, target, ways), *_notes(old, ways, no_search, moves)),
+        (
+            *_stage_notes(old, context, staged, target, alternatives),
+            *_notes(old, alternatives, no_search, moves),
+        ),
     )
 
 
@@ -302,10 +305,10 @@ def _stage_notes(
     context: ParallelContext,
     staged: ParallelContext,
     target: int,
-    ways: Sequence[Way],
+    alternatives: Sequence[Alternative],
 ) -> Iterator[str]:
     """What another number of stages means."""
-    if staged.stages == context.stages or ways:
+    if staged.stages == context.stages or alternatives:
         return
     total = sum(item.whole_bytes for item in old.items)
     share = total // staged.stages
@@ -363,7 +366,7 @@ def _most_groups(groups: Sequence[GroupUse]) -> list[int]:
 
 
 def _notes(
-    old: Holdings, ways: Sequence[Way], no_search: str, moves: Resharding | None
+    old: Holdings, alternatives: Sequence[Alternative], no_search: str, moves: Resharding | None
 ) -> Iterator[str]:
     reasons: dict[str, list[str]] = {}
     for name, reason in old.unknown.items():
@@ -377,9 +380,9 @@ def _notes(
         yield f"no {kind} of stage {stages}: nothing is known of what its ranks hold"
     if moves is None and not old.reports:
         yield "without a begin dump there is no plan for other devices, so what moves is not known"
-    if not ways:
+    if not alternatives:
         return
-    plan = ways[0].plan
+    plan = alternatives[0].plan
     if no_search:
         yield f"strategies were scaled, data parallelism first, not searched: {no_search}"
     if plan.kept:

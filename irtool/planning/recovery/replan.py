@@ -41,7 +41,7 @@ class StrategyChange:
 
 @dataclass(frozen=True, eq=False)
 class Replan:
-    """One way to go on with other devices.
+    """A plan to go on with other devices.
 
     Attributes:
         how: where its strategies are from.
@@ -151,7 +151,7 @@ class Change:
     search: bool = True
 
 
-def ways_on(
+def replans(
     begins: StageDumps,
     old: Holdings,
     context: ParallelContext,

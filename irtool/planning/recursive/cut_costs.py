@@ -246,7 +246,7 @@ def _redistribution(
     differing = 0
     for position, source in enumerate(vertex.sources):
         differing += _before(vertices, place, source, position, option, known, number)
-    for source, position in zip(vertex.extra, vertex.extra_at, strict=False):
+    for source, position in zip(vertex.extra, vertex.extra_operands, strict=False):
         differing += _before(vertices, place, source, position, option, known, number)
     cost = differing * REDISTRIBUTION * elements(vertex.arguments[0], vertex.inputs_cut[0])
     behind = 0

@@ -41,7 +41,7 @@ class Vertex:
         sources: vertices that its operands come from, in their order.
         targets: vertices that use its result.
         extra: further vertices it depends on through what was taken out.
-        extra_at: for each of these, the operand behind which it was found.
+        extra_operands: for each of these, the operand behind which it was found.
         reshaped: what it does itself to dimensions (Reshape).
         inputs_cut: into how many slices each input is cut so far.
         result_cut: likewise its result.
@@ -56,7 +56,7 @@ class Vertex:
     sources: list[int] = field(default_factory=list[int])
     targets: list[Edge] = field(default_factory=list[Edge])
     extra: list[int] = field(default_factory=list[int])
-    extra_at: list[int] = field(default_factory=list[int])
+    extra_operands: list[int] = field(default_factory=list[int])
     inputs_cut: list[Four] = field(default_factory=list[Four])
     result_cut: Four = WHOLE
     pinned: bool = False
@@ -235,12 +235,12 @@ def _replace_source(target: Vertex, vertex: Vertex) -> None:
     first, *others = vertex.sources
     if first in target.extra:
         gone = target.extra.index(first)
-        del target.extra[gone], target.extra_at[gone]
+        del target.extra[gone], target.extra_operands[gone]
     target.sources[position] = first
     for other in (*others, *vertex.extra):
         if other not in target.extra:
             target.extra.append(other)
-            target.extra_at.append(position)
+            target.extra_operands.append(position)
 
 
 def _replace_extra(target: Vertex, vertex: Vertex) -> None:
@@ -249,23 +249,23 @@ def _replace_extra(target: Vertex, vertex: Vertex) -> None:
         return
     position = target.extra.index(vertex.place)
     if not vertex.sources:
-        del target.extra[position], target.extra_at[position]
+        del target.extra[position], target.extra_operands[position]
         return
-    operand: int | None = target.extra_at[position]
+    operand: int | None = target.extra_operands[position]
     if vertex.sources[0] in target.sources:
-        del target.extra[position], target.extra_at[position]
+        del target.extra[position], target.extra_operands[position]
         # What follows takes the entry that moved up, as MindSpore does; there may be none.
-        operand = target.extra_at[position] if position < len(target.extra_at) else None
+        operand = target.extra_operands[position] if position < len(target.extra_operands) else None
     else:
         target.extra[position] = vertex.sources[0]
-        operand = target.extra_at[target.extra.index(vertex.sources[0])]
+        operand = target.extra_operands[target.extra.index(vertex.sources[0])]
     for other in (*vertex.sources[1:], *vertex.extra):
         if other not in target.sources:
             target.extra.append(other)
-            if operand is None and position < len(target.extra_at):
-                operand = target.extra_at[position]
+            if operand is None and position < len(target.extra_operands):
+                operand = target.extra_operands[position]
             if operand is not None:
-                target.extra_at.append(operand)
+                target.extra_operands.append(operand)
 
 
 def _renumbered(vertices: list[Vertex], left_out: list[int]) -> Searched:

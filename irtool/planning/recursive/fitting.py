@@ -38,10 +38,10 @@ def fitted(operator: Operator, row: Shape, devices: Devices) -> Strategy:
     """The operator's strategy; an empty row gives empty ones."""
     if not row:
         return tuple(() for _ in operator.inputs)
-    return WAYS.get(operator.search.fits, _general)(operator, row, devices)
+    return FITS.get(operator.search.fits, _general)(operator, row, devices)
 
 
-def whole(operator: Operator) -> Strategy:
+def unsplit(operator: Operator) -> Strategy:
     """Nothing split."""
     return tuple((1,) * len(shape) for shape in operator.inputs)
 
@@ -86,7 +86,7 @@ def _broadcast(operator: Operator, row: Shape, devices: Devices) -> Strategy:
     if len(first) == len(second):
         return _protected(operator, _general(operator, row, devices))
     if len(row) != max(len(first), len(second)):
-        return whole(operator)
+        return unsplit(operator)
     small = second if len(second) < len(first) else first
     added = len(row) - len(small)
     short = tuple(1 if size == 1 else row[added + axis] for axis, size in enumerate(small))
@@ -313,7 +313,7 @@ def _mask_axes(operator: Operator, name: str, shape: Shape) -> str:
     return "." * len(shape)
 
 
-WAYS: dict[str, Callable[[Operator, Shape, Devices], Strategy]] = {
+FITS: dict[str, Callable[[Operator, Shape, Devices], Strategy]] = {
     "attention": _attention,
     "batched_product": _batched_product,
     "bias": _bias,

@@ -14,7 +14,7 @@ from irtool.operators.call import Strategy
 from irtool.operators.layout import Shape
 from irtool.planning.recursive.cut_costs import ROW_COEFFICIENT
 from irtool.planning.recursive.elimination import Searched, Vertex, searched_graph
-from irtool.planning.recursive.fitting import Devices, valid, whole
+from irtool.planning.recursive.fitting import Devices, unsplit, valid
 from irtool.planning.recursive.inserted import DATASET
 from irtool.planning.recursive.joined import without_joined
 from irtool.planning.recursive.kinds import Kind, NotSearchable
@@ -160,7 +160,7 @@ class _Generator:
             rows = spread.strategies.get(operator.index, ())
             spread.strategies[operator.index] = valid(operator, rows)
             if not trains and operator.kind is Kind.VIRTUAL:
-                spread.strategies[operator.index] = whole(operator)
+                spread.strategies[operator.index] = unsplit(operator)
         return spread.strategies
 
     def _training(self, spread: Spread) -> None:
@@ -200,7 +200,7 @@ class _Generator:
             return self._batch(operator, vertex)
         if operator.op == DATASET:
             vertex.result_cut = WHOLE
-            return whole(operator)
+            return unsplit(operator)
         rows: list[Shape] = []
         for position, shape in enumerate(operator.inputs):
             if len(shape) > 4:

@@ -146,7 +146,7 @@ class _Ranking:
             if plain is None:
                 continue
             for stages, micro in self._cuts(devices):
-                self._tried_ways(devices, stages, micro)
+                self._tried_with_decisions(devices, stages, micro)
         if not self.candidates:
             raise self.problem or CannotPlan("nothing here can be planned")
         self._with_optimizer()
@@ -198,7 +198,7 @@ class _Ranking:
                     self.passed_over += 1
             stages *= 2
 
-    def _tried_ways(self, devices: int, stages: int, micro: int) -> None:
+    def _tried_with_decisions(self, devices: int, stages: int, micro: int) -> None:
         """One cut as it is; where that does not fit, with what makes it smaller."""
         made = self._tried(devices, stages, micro, optimizer=False, recompute=False)
         if made is None or not made.fits:

@@ -125,10 +125,10 @@ def _candidates(call: OperatorCall, context: Context) -> Candidates:
     asked = _Asked(call, context, call_axes)
     if asked.judge(asked.strategy((1,) * len(call_axes.axes))).verdict != "legal":
         return _own(own, call)
-    return _formed(asked) or _each(asked, own)
+    return _formed(asked) or _enumerated(asked, own)
 
 
-def _each(asked: _Asked, own: Judgement) -> Candidates:
+def _enumerated(asked: _Asked, own: Judgement) -> Candidates:
     """Those of all combinations that the rule finds legal."""
     splits, left_out = _splits(asked)
     legal = (*_judged(asked, splits), *_gathered(asked))

@@ -72,7 +72,7 @@ class Follower:
                 todo += waits
                 continue
             todo.pop()
-            self.known[id(current)] = self._found(current)
+            self.known[id(current)] = self._part_of(current)
         return self.known.get(id(source)) if isinstance(source, (Node, GraphParameter)) else None
 
     def operand(self, source: Source) -> Parts:
@@ -100,7 +100,7 @@ class Follower:
         calls = self.network.calls.get(graph.name, ())
         return self.network.argument(calls[0], index) if calls else None
 
-    def _found(self, port: Node | GraphParameter) -> Parts:
+    def _part_of(self, port: Node | GraphParameter) -> Parts:
         if isinstance(port, GraphParameter):
             source = self._argument(port)
             if source is not None:

@@ -11,7 +11,7 @@ from irtool.cluster.context.model import RunContext
 from irtool.operators.call import Strategy
 from irtool.planning.recovery.groups import GroupChanges, GroupUse
 from irtool.planning.recovery.growth import Growth
-from irtool.planning.recovery.recover import Recovery, Way
+from irtool.planning.recovery.recover import Alternative, Recovery
 from irtool.planning.recovery.reshard import Resharding
 from irtool.planning.recovery.survival import WeakPoint
 from irtool.planning.recovery.times import RecoveryTime
@@ -267,7 +267,7 @@ def recover_answer(view: RecoveryView, context: RunContext) -> RecoverAnswer:
         legal=list(recovery.legal),
         accepted=recovery.accepted,
         plan=recovery.plan.how if recovery.plan is not None else None,
-        ways=[_way(way) for way in recovery.ways],
+        ways=[_alternative(alternative) for alternative in recovery.alternatives],
         step_seconds_before=recovery.old_seconds,
         groups_rebuilt=[_rebuilt(group) for group in recovery.broken],
         groups_changed=_changed(recovery.group_changes),
@@ -287,15 +287,15 @@ def recover_answer(view: RecoveryView, context: RunContext) -> RecoverAnswer:
     )
 
 
-def _way(way: Way) -> RecoveryPlan:
+def _alternative(alternative: Alternative) -> RecoveryPlan:
     return RecoveryPlan(
-        how=way.plan.how,
-        accepted=way.plan.accepted,
-        step_seconds=way.plan.seconds,
-        operators_changed=len(way.plan.changes),
-        bytes_moved=way.moves.peer_bytes,
-        bytes_from_storage=way.moves.lost_bytes,
-        move_seconds=way.moves.seconds,
+        how=alternative.plan.how,
+        accepted=alternative.plan.accepted,
+        step_seconds=alternative.plan.seconds,
+        operators_changed=len(alternative.plan.changes),
+        bytes_moved=alternative.moves.peer_bytes,
+        bytes_from_storage=alternative.moves.lost_bytes,
+        move_seconds=alternative.moves.seconds,
     )
 
 

@@ -11,6 +11,7 @@ from irtool.report.model import Answer, Block, Element, Facts, Note, Report
 from irtool.report.recovery.files import file_blocks
 from irtool.report.recovery.pictures import pictures
 from irtool.report.recovery.tables import (
+    alternatives_table,
     changes_table,
     group_changes_table,
     groups_table,
@@ -21,7 +22,6 @@ from irtool.report.recovery.tables import (
     moves_table,
     survivors_table,
     times_table,
-    ways_table,
     weak_table,
 )
 from irtool.report.recovery.view import RecoveryView, answer_text, assumptions_text
@@ -61,8 +61,8 @@ def _after(view: RecoveryView) -> Iterator[Block]:
         yield lost_table(view)
     if recovery.growth is not None:
         yield growth_table(view, recovery.growth)
-    if recovery.ways:
-        yield ways_table(recovery.ways, recovery.old_seconds)
+    if recovery.alternatives:
+        yield alternatives_table(recovery.alternatives, recovery.old_seconds)
     if recovery.moves is not None and recovery.old.items:
         yield moves_table(view, recovery.moves)
         if recovery.moves.peer_bytes:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from irtool.ir.units import UNKNOWN, bytes_text, ranks_text, seconds_text, tuple_text
 from irtool.planning.recovery.groups import GroupChanges
 from irtool.planning.recovery.growth import Growth
-from irtool.planning.recovery.recover import Way
+from irtool.planning.recovery.recover import Alternative
 from irtool.planning.recovery.replan import Replan
 from irtool.planning.recovery.reshard import Resharding
 from irtool.planning.recovery.survival import SurvivingSlice, WeakPoint
@@ -122,7 +122,7 @@ def growth_table(view: RecoveryView, growth: Growth) -> Table:
     return Table(title, columns, rows, noun="parameter", most=view.most(20))
 
 
-def ways_table(ways: Sequence[Way], before: float | None) -> Table:
+def alternatives_table(alternatives: Sequence[Alternative], before: float | None) -> Table:
     """Plans to choose from, the chosen one first."""
     columns = (
         text_column("strategies"), text_column("check"), number_column("a step", "seconds"),
@@ -132,15 +132,15 @@ def ways_table(ways: Sequence[Way], before: float | None) -> Table:
     verdicts = {True: "passes", False: "refuses", None: "not known"}
     rows: Rows = [
         [
-            way.plan.how,
-            verdicts[way.plan.accepted],
-            UNKNOWN if way.plan.seconds is None else way.plan.seconds,
-            len(way.plan.changes),
-            way.moves.peer_bytes,
-            way.moves.lost_bytes,
-            way.moves.seconds,
+            alternative.plan.how,
+            verdicts[alternative.plan.accepted],
+            UNKNOWN if alternative.plan.seconds is None else alternative.plan.seconds,
+            len(alternative.plan.changes),
+            alternative.moves.peer_bytes,
+            alternative.moves.lost_bytes,
+            alternative.moves.seconds,
         ]
-        for way in ways
+        for alternative in alternatives
     ]
     took = f"a step took {seconds_text(before)} by this model"
     title = f"Plans to go on with, the first is taken ({took})"
@@ -237,7 +237,7 @@ def changes_table(view: RecoveryView, plan: Replan) -> Table:
 def times_table(view: RecoveryView) -> Table:
     """Both ways to get the state back."""
     times = view.recovery.times
-    ways: list[tuple[str, RecoveryTime | None]] = [
+    restores: list[tuple[str, RecoveryTime | None]] = [
         ("from peers", times.peers),
         ("from a checkpoint", times.checkpoint),
     ]
@@ -249,7 +249,7 @@ def times_table(view: RecoveryView) -> Table:
     )
     missing = "not possible" if view.recovery.lost else "not known"
     rows: Rows = []
-    for name, time in ways:
+    for name, time in restores:
         if time is None:
             rows.append([f"{name}: {missing}", *[None] * (len(columns) - 2), ""])
         else:

@@ -208,7 +208,7 @@ def test_a_spare_device_takes_the_place_of_a_lost_one(
 ) -> None:
     found = recover(*perceptron, Request(lost=(5,), added=1))
     assert found.target == 8
-    assert not found.ways
+    assert not found.alternatives
     assert not found.replanned
     assert found.changed == 0
     assert found.moves is not None
@@ -219,8 +219,8 @@ def test_the_planner_is_asked_and_scaling_stands_beside(
     perceptron: tuple[Dump, ParallelContext],
 ) -> None:
     found = recover(*perceptron, Request(lost=(5,)))
-    assert [way.plan.how for way in found.ways] == ["searched", "scaled"]
-    searched, scaled = found.ways
+    assert [alternative.plan.how for alternative in found.alternatives] == ["searched", "scaled"]
+    searched, scaled = found.alternatives
     assert searched.plan.seconds is not None
     assert scaled.plan.seconds is not None
     assert searched.plan.accepted
@@ -244,7 +244,7 @@ def test_without_a_search_strategies_are_scaled(
     perceptron: tuple[Dump, ParallelContext],
 ) -> None:
     found = recover(*perceptron, Request(lost=(5,), search=False))
-    assert [way.plan.how for way in found.ways] == ["scaled"]
+    assert [alternative.plan.how for alternative in found.alternatives] == ["scaled"]
     assert any("not searched: no search was asked for" in note for note in found.notes)
 
 
