@@ -14,6 +14,9 @@ Task: TypeAlias = Literal[
 ]  # fmt: skip
 """What a run is asked for."""
 
+IN_STRATEGY = "in_strategy"
+"""The argument of ``shard()`` by which an edit sets the strategy of the finding's operator."""
+
 TASKS: tuple[Task, ...] = (
     "failed-node", "compile-failure", "strategy", "hang", "group", "precision", "loss", "memory",
     "stage-balance", "recompute", "redistribution", "slow-step", "slow-compile", "lint",
@@ -34,6 +37,7 @@ class Diagnosis(Finding):
         arguments: the command that shows more.
         since: the step or pass from which on it is there.
         weight: orders findings of one task and severity, the largest first.
+        no_edit: why there is no edit, where one would be expected.
         share: of an opportunity, the part that it saves of a step, of a device's memory or of the
             graph: orders infos of all tasks, the largest first.
     """
@@ -42,6 +46,7 @@ class Diagnosis(Finding):
     since: str = ""
     weight: float = 0.0
     share: float = 0.0
+    no_edit: str = ""
 
     @property
     def task(self) -> Task:
@@ -58,6 +63,7 @@ def diagnosis(
     rank: int | None = None,
     ranks: tuple[int, ...] = (),
     node: str | None = None,
+    op: str | None = None,
     file: str = "",
     line: int = 0,
     source: SourceLine | None = None,
@@ -66,13 +72,24 @@ def diagnosis(
     since: str = "",
     weight: float = 0.0,
     share: float = 0.0,
+    no_edit: str = "",
 ) -> Diagnosis:
     """What a task found; see :class:`Diagnosis`."""
     return Diagnosis(
-        task, severity, cause, file, line, node=node, source=source, edit=edit, gain=gain,
+        task, severity, cause, file, line, node=node, op=op, source=source, edit=edit, gain=gain,
         command=shlex.join(command), rank=rank, ranks=ranks, arguments=command, since=since,
-        weight=weight, share=share,
+        weight=weight, share=share, no_edit="" if edit is not None else no_edit,
     )  # fmt: skip
+
+
+def strategy_edit(source: SourceLine | None, old: str, new: str) -> Edit:
+    """Another strategy: in the line of Python where it stands there, else as what to set.
+
+    A dump knows the line that calls an operator; ``shard()`` mostly stands in another.
+    """
+    if source is not None and old in source.text:
+        return Edit(file=source.path, line=source.line, old=old, new=new)
+    return Edit(setting=IN_STRATEGY, value=new)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from irtool.diagnosis.damage import damaged, look_at_ends
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, NotJudged, Task, ranked
 from irtool.diagnosis.figures import Figures, figures_of_begin, peak
 from irtool.diagnosis.registry import RegisteredTask, all_tasks
-from irtool.diagnosis.subject import BEGIN, VALIDATE, Subject, total_bytes
+from irtool.diagnosis.subject import BEGIN, END, VALIDATE, Subject, total_bytes
 from irtool.ir.display import Shown
+from irtool.ir.finding import SEVERITIES, Finding
 from irtool.ir.units import ranks_text
 
 _WORTH_PROCESSES = 24 << 20
@@ -25,6 +27,10 @@ _COVERS: dict[Task, tuple[Task, ...]] = {
     "compile-failure": ("failed-node",),
 }
 """Where the first is an error, findings of the others only follow from it or tell it again."""
+
+_OPTIMIZER = "enable_parallel_optimizer"
+_HELD_WHOLE = ("MEM001", "MEM002")
+"""Rules whose cause that switch mends."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is done: its name, how many parts are done, of how many."""
@@ -58,6 +64,7 @@ class _Told:
     not_judged: list[NotJudged] = field(default_factory=list[NotJudged])
     figures: Figures | None = None
     peak: tuple[int, int] | None = None
+    damage: dict[str, Finding] = field(default_factory=dict[str, Finding])
 
 
 def examine(
@@ -77,20 +84,24 @@ def examine(
     chosen = [task for task in all_tasks() if not tasks or task.name in tasks]
     parts = _parts(chosen)
     reads = {task.reads for task in chosen}
-    subject.read_first([*(BEGIN,) * ("begin" in reads), *(VALIDATE,) * ("validate" in reads)])
+    dumps = [*(BEGIN,) * ("begin" in reads), *(VALIDATE,) * ("validate" in reads)]
+    subject.read_first(dumps)
+    look_at_ends(subject, [*dumps, *(END,) * ("begin" in reads)])
     told: list[_Told] = []
     for number, result in enumerate(_results(subject, parts, jobs), 1):
         told.append(result)
         if progress is not None:
             progress(", ".join(task.name for task in parts[number - 1]), number, len(parts))
     found = [item for part in told for item in part.found]
+    damage = {path: problem for part in told for path, problem in part.damage.items()}
+    found += damaged(subject, damage)
     made = next((part.figures for part in told if part.figures is not None), Figures())
     peaks = [part.peak for part in told if part.peak is not None]
     if peaks:
         made = replace(made, peak=peaks[0][0], communicators=peaks[0][1])
     return Examination(
         subject.path,
-        ranked(_folded(_uncovered(found))),
+        ranked(_folded(_told_once(_uncovered(found)))),
         tuple(sorted((item for part in told for item in part.not_judged), key=lambda i: i.task)),
         made,
     )
@@ -156,6 +167,7 @@ def _part(subject: Subject, part: Sequence[RegisteredTask]) -> _Told:
         told.figures = figures_of_begin(subject)
     if any(task.reads == "validate" for task in part):
         told.peak = peak(subject)
+    told.damage = subject.damage
     return told
 
 
@@ -165,7 +177,34 @@ def _uncovered(found: list[Diagnosis]) -> list[Diagnosis]:
     covered = {task for first, others in _COVERS.items() if first in wrong for task in others}
     if "strategy" in wrong:
         covered.add("failed-node")  # what was refused left no later dump
-    return [item for item in found if item.task not in covered]
+    refused = {item.op for item in found if item.task == "strategy"}
+    return [
+        item
+        for item in found
+        if item.task not in covered or (_names_another(item, refused) and None not in refused)
+    ]
+
+
+def _names_another(item: Diagnosis, refused: set[str | None]) -> bool:
+    """Whether a log tells of the refusal of another operator than was found in the dump."""
+    return item.task == "compile-failure" and item.op is not None and item.op not in refused
+
+
+def _told_once(found: list[Diagnosis]) -> list[Diagnosis]:
+    """Weights that are held whole told by the task that proposes the switch, not by rules again.
+
+    It is as grave as the rules say: there is one severity of one cause.
+    """
+    rules = [item for item in found if item.task == "lint" and item.message[:6] in _HELD_WHOLE]
+    switches = [item for item in found if item.edit is not None and item.edit.setting == _OPTIMIZER]
+    if not rules or not switches:
+        return found
+    gravest = min((item.severity for item in (*rules, *switches)), key=SEVERITIES.index)
+    return [
+        replace(item, severity=gravest) if item in switches else item
+        for item in found
+        if item not in rules
+    ]
 
 
 def _folded(found: Iterable[Diagnosis]) -> list[Diagnosis]:

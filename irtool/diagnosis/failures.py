@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import BEGIN, Subject, source_of
+from irtool.ir.finding import Edit, SourceLine
 from irtool.ir.graph import Node
 from irtool.ir.limits import max_dump
 from irtool.ir.values import String
@@ -85,17 +87,23 @@ def _explained(subject: Subject) -> Iterator[Explained]:
         yield reader.finish("")
 
 
-def told(subject: Subject, task: Task) -> Iterator[Diagnosis]:
+EditOf: TypeAlias = Callable[[LoggedFinding, SourceLine | None], Edit | None]
+"""What mends a failure, by what is said of it and its line of Python."""
+
+
+def told(subject: Subject, task: Task, edit_of: EditOf | None = None) -> Iterator[Diagnosis]:
     """What logs say of a task: causes as errors, consequences only where no cause is told."""
     found = logged(subject)
     causes = [item for item in found if item.role in ("cause", "unknown")]
     for item in causes or [item for item in found if item.role == "consequence"]:
         if item.severity == "info" or TASK_OF.get(item.code, "compile-failure") != task:
             continue
-        yield diagnosed(subject, item, task)
+        yield diagnosed(subject, item, task, edit_of)
 
 
-def diagnosed(subject: Subject, item: LoggedFinding, task: Task) -> Diagnosis:
+def diagnosed(
+    subject: Subject, item: LoggedFinding, task: Task, edit_of: EditOf | None = None
+) -> Diagnosis:
     """A failure as the doctor tells it."""
     command = tuple(shlex.split(item.command)) if item.command else ()
     if not command or command[:2] == ("irtool", "explain") or NO_DUMPS in command:
@@ -106,6 +114,9 @@ def diagnosed(subject: Subject, item: LoggedFinding, task: Task) -> Diagnosis:
     source = next((each for each in lines if each is not None), item.source)
     interpreted = INTERPRETED if node is not None and is_interpreted(node) else ""
     types = f" (operands {', '.join(item.operands)})" if item.operands else ""
+    edit = item.edit
+    if edit is None and edit_of is not None:
+        edit = edit_of(item, source)
     of = f"{item.op}: " if item.op and item.op not in item.message else ""
     return diagnosis(
         task,
@@ -115,12 +126,37 @@ def diagnosed(subject: Subject, item: LoggedFinding, task: Task) -> Diagnosis:
         rank=item.ranks[0] if item.ranks else None,
         ranks=tuple(item.ranks),
         node=None if node is None else node.id,
+        op=item.op,
         file=item.file,
         line=item.line,
         source=source,
-        edit=item.edit,
+        edit=edit,
         since=_last_pass(subject, item),
+        no_edit=_why_no_edit(item, source) if task == "compile-failure" else "",
     )
+
+
+_OPEN_QUESTIONS = (
+    (re.compile("values? (?:are|is) unpacked"),
+     "whether the line unpacks too much, or what it unpacks holds too little"),
+    (re.compile("not defined, or not supported|has no (?:attribute|member)"),
+     "what the name was to stand for: nothing with a name near it is in the dump"),
+    (re.compile("without its argument"), "which tensor was meant for the argument"),
+    (re.compile("accumulate of x_shape"), "which shape was meant"),
+)  # fmt: skip
+"""What nobody but the author of a line knows, by the message that asks it."""
+
+
+def _why_no_edit(item: LoggedFinding, source: SourceLine | None) -> str:
+    """Why no edit is proposed."""
+    for pattern, question in _OPEN_QUESTIONS:
+        if pattern.search(item.message):
+            return f"neither log nor dump tells {question}"
+    if source is None:
+        return "neither log nor dump names a line of Python"
+    if not item.operands:
+        return "neither log nor dump tells the types and shapes of what the line takes"
+    return "several changes would mend it, and neither log nor dump tells which is meant"
 
 
 def is_interpreted(node: Node) -> bool:

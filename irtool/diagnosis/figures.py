@@ -65,9 +65,9 @@ def figures_of_begin(subject: Subject) -> Figures:
             if item.role == "weight"
         )  # fmt: skip
     return Figures(
-        devices=None if context is None else context.devices,
+        devices=None if context is None or _is_guess(subject, "device_num") else context.devices,
         ranks=subject.run.ranks,
-        stages=None if context is None else context.stages,
+        stages=None if context is None or _is_guess(subject, "pipeline_stages") else context.stages,
         axes=max(axes, key=lambda one: axes[one], default=()),
         parameters=parameters,
         seconds=shares,
@@ -75,6 +75,12 @@ def figures_of_begin(subject: Subject) -> Figures:
         communication=moved / total if total else None,
         target=subject.machine.name if context is not None else "",
     )
+
+
+def _is_guess(subject: Subject, key: str) -> bool:
+    """Whether only a dump that lacks a part tells a key of the context."""
+    entry = subject.context.entries.get(key)
+    return entry is not None and entry.origin.path in subject.damage
 
 
 def peak(subject: Subject) -> tuple[int, int] | None:

@@ -29,14 +29,14 @@ from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import Network, network_of
 from irtool.sharding.network.report import CheckResult
-from irtool.syntax.load import TRUNCATED
+from irtool.syntax.load import lost_part
 from irtool.syntax.run import Compilation, Run
 from irtool.syntax.source import DumpError, read_content
 
 Reads: TypeAlias = Literal["logs", "begin", "validate", "texts", "others"]
 """What a task reads most of: logs, begin dumps, validate dumps, texts of all passes, other runs."""
 
-BEGIN, VALIDATE = "step_parallel_begin", "validate"
+BEGIN, END, VALIDATE = "step_parallel_begin", "step_parallel_end", "validate"
 
 GivenFor: TypeAlias = Callable[[str], Given]
 """What options and files say of the context of a dump, by its path."""
@@ -72,8 +72,8 @@ class Subject:
         against: the other run, healthy or of another device.
         graph: the number of the compilation, where one was asked for.
         memory_limit: bytes of a device, where somebody said.
-        problems: of dumps that were read, by path.
-        unread: ranks whose validate dump can't be read, and why.
+        damage: of dumps that were read and lack a part, by path: what tells it.
+        unread: ranks whose validate dump can't be read, or lacks a part, and why.
         remembered: what tasks share, by a name that they agree on.
         dumps: that were read, by path.
         wholes: views of them with all calls inlined, by path.
@@ -85,7 +85,7 @@ class Subject:
     against: Run | None = None
     graph: int | None = None
     memory_limit: int | None = None
-    problems: dict[str, tuple[Finding, ...]] = field(default_factory=dict[str, tuple[Finding, ...]])
+    damage: dict[str, Finding] = field(default_factory=dict[str, Finding])
     unread: dict[int, str] = field(default_factory=dict[int, str])
     remembered: dict[str, object] = field(default_factory=dict[str, object])
     dumps: dict[str, Dump] = field(default_factory=dict[str, Dump])
@@ -97,7 +97,7 @@ class Subject:
         return self.run.path
 
     def read(self, compilation: Compilation, file: PassFile) -> Dump:
-        """A dump of the run; what could not be read of it is kept in ``problems``.
+        """A dump of the run, or what is left of it: ``damage`` keeps what shows that.
 
         Raises:
             CannotJudge: it can't be read, or there is nothing in it.
@@ -106,10 +106,24 @@ class Subject:
             dump = compilation.read(file)
         except DumpError as error:
             raise CannotJudge(f"{error.path}: {error.message}") from None
-        self.problems[dump.path] = dump.problems
         self.dumps[dump.path] = dump
+        lost = lost_part(dump)
+        if lost is not None:
+            self.damage[dump.path] = lost
         if not any(True for _ in dump.nodes()):
             raise CannotJudge(f"{file.path}: there is no statement in this dump")
+        return dump
+
+    def read_whole(self, compilation: Compilation, file: PassFile) -> Dump:
+        """A dump of the run that lacks nothing.
+
+        Raises:
+            CannotJudge: it can't be read, there is nothing in it, or a part is missing.
+        """
+        dump = self.read(compilation, file)
+        lost = self.damage.get(dump.path)
+        if lost is not None:
+            raise CannotJudge(f"{dump.path} is damaged ({lost.code} in line {lost.line})")
         return dump
 
     def read_first(self, names: Iterable[str]) -> None:
@@ -177,17 +191,21 @@ class Subject:
         """The begin dump of the lowest rank that has one, judged."""
         return self.checked_of(self.picked.rank)
 
-    def checked_of(self, rank: int) -> Checked:
+    def checked_of(self, rank: int, *, partly: bool = False) -> Checked:
         """The begin dump of a rank, judged.
 
+        Args:
+            rank: whose.
+            partly: whether what is left of a damaged one is judged too.
+
         Raises:
-            CannotJudge: there is none, or nobody says how many devices there are.
+            CannotJudge: there is none, it is damaged, or nobody says how many devices there are.
         """
         compilation = self.compilations.get(rank)
         file = None if compilation is None else compilation.file(BEGIN)
         if compilation is None or file is None:
             raise CannotJudge(f"there is no dump {BEGIN} of rank {rank}")
-        dump = self.read(compilation, file)
+        dump = (self.read if partly else self.read_whole)(compilation, file)
         parallel = self.parallel
         if rank != parallel.rank:
             parallel = replace(parallel, rank=rank)
@@ -226,7 +244,7 @@ class Subject:
 
     @cached_property
     def classes(self) -> tuple[tuple[tuple[int, ...], Dump], ...]:
-        """Ranks with equal validate dumps, and the dump of the first of them."""
+        """Ranks with equal validate dumps that are whole, and the dump of the first of them."""
         files = self.validated
         found: list[tuple[tuple[int, ...], Dump]] = []
         reasons: list[str] = []
@@ -235,7 +253,8 @@ class Subject:
             if not ranks:
                 continue
             try:
-                found.append((ranks, self.read(self.compilations[ranks[0]], files[ranks[0]])))
+                dump = self.read_whole(self.compilations[ranks[0]], files[ranks[0]])
+                found.append((ranks, dump))
             except CannotJudge as error:
                 reasons.append(str(error))
                 self.unread.update(dict.fromkeys(ranks, str(error)))
@@ -257,15 +276,6 @@ class Subject:
         A dump that ends early lacks collectives that its rank does: it is as if there were none.
         """
         files = self.validated
-        cut = {
-            dump.path
-            for _, dump in self.classes
-            if any(problem.code == TRUNCATED for problem in dump.problems)
-        }
-        if all(dump.path in cut for _, dump in self.classes):
-            raise CannotJudge(
-                "the validate dump is cut off: nobody knows what its end communicates"
-            )
 
         def text(rank: int) -> tuple[str, str]:
             path = files[rank].path
@@ -277,8 +287,7 @@ class Subject:
         devices = self.context.value("device_num")
         known = self.context.is_known("device_num")
         count = devices if isinstance(devices, int) and known else None
-        found = cluster_of_classes(self.classes, text, load, count, self.whole_of)
-        return found.without_dumps(cut)
+        return cluster_of_classes(self.classes, text, load, count, self.whole_of)
 
     @cached_property
     def memories(self) -> tuple[Held, ...]:

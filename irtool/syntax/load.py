@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 
 TRUNCATED = "SYN003"
 """The code of a dump that ends early."""
+_LOSSES = (TRUNCATED, "SYN006", "SYN005", "SYN004", "SYN007")
+"""Codes of dumps that lack a part or hold one of another; those that say it best come first."""
+
+
+def lost_part(dump: Dump) -> Finding | None:
+    """The problem that tells that a part of a dump is missing; None where nothing shows that.
+
+    What such a dump holds is true, what it does not hold tells nothing.
+    """
+    lost = [problem for problem in dump.problems if problem.code in _LOSSES]
+    return min(lost, key=lambda problem: _LOSSES.index(problem.code), default=None)
 
 
 def load(source: PathLike | bytes | BinaryIO, name: str | None = None) -> Dump:

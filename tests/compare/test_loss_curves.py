@@ -97,6 +97,34 @@ def test_a_step_of_a_tenth_is_told_with_its_place(count: int, seed: int) -> None
     assert (found.verdict, found.change_step) == ("drift", start)
 
 
+@pytest.mark.parametrize("part", [0.005, -0.015, 0.019])
+@pytest.mark.parametrize(("count", "seed"), SEEDS)
+def test_a_small_leap_is_told_where_curves_were_alike(count: int, seed: int, part: float) -> None:
+    """By their own noise, a fifteenth of the leap, before and behind it."""
+    draw = random.Random(seed)
+    left = [value * max(0.2, draw.gauss(1, 0.03)) for value in falling(draw, count)]
+    noise = [abs(part) / 15 * draw.uniform(-1, 1) for _ in range(count)]
+    middle = count // 2
+    right = [
+        x * (1 + y) * (1 + part * (n >= middle))
+        for n, (x, y) in enumerate(zip(left, noise, strict=True))
+    ]
+    right[0] = left[0]
+    found = compared(left, right)
+    assert (found.verdict, found.change_step) == ("drift", middle)
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.2, 1.0])
+@pytest.mark.parametrize(("count", "seed"), SEEDS)
+def test_rounding_that_grows_to_a_hundredth_is_silent(count: int, seed: int, rate: float) -> None:
+    draw = random.Random(seed)
+    left = [value * max(0.2, draw.gauss(1, 0.03)) for value in falling(draw, count)]
+    noise = wandering(draw, count, 0.01, 0.5)
+    grown = [1e-7 * math.exp(min(rate * n, 30.0)) for n in range(count)]
+    right = [x * (1 + y * g / (1 + g)) for x, y, g in zip(left, noise, grown, strict=True)]
+    assert not compared(left, right).is_suspicious
+
+
 @pytest.mark.parametrize(("count", "seed"), SEEDS)
 def test_a_single_step_is_a_spike(count: int, seed: int) -> None:
     left, right = same_data(random.Random(seed), count)

@@ -9,7 +9,12 @@ from statistics import fmean
 
 import pytest
 
-from irtool.compare.losses.comparison import LossComparison, NothingInCommon, compare_losses
+from irtool.compare.losses.comparison import (
+    LossComparison,
+    NothingInCommon,
+    _shift,
+    compare_losses,
+)
 from irtool.compare.losses.series import LossRun, Series, quantum_of, series
 
 FLOOR = 2.0**-24
@@ -345,9 +350,53 @@ def test_what_scatters_does_not_jump_until_five_steps_tell(noise: float, told: b
     assert (parted(12, 2.0, noise, since=8).verdict == "drift") is told
 
 
-@pytest.mark.parametrize(("factor", "told"), [(1.03, True), (1.01, False)])
-def test_less_than_two_percent_is_no_parting(factor: float, told: bool) -> None:
-    assert (parted(12, factor).verdict == "drift") is told
+@pytest.mark.parametrize("count", [12, 1200])
+@pytest.mark.parametrize(("factor", "told"), [(1.0011, True), (1.0009, False), (0.9989, True)])
+def test_equal_curves_that_leave_each_other_have_parted_from_a_thousandth_on(
+    count: int, factor: float, told: bool
+) -> None:
+    curve = [3 * math.exp(-n / count) + 0.5 for n in range(count)]
+    right = [value * (factor if n >= count // 2 else 1) for n, value in enumerate(curve)]
+    assert (_shift(range(count), curve, right, FLOOR) == count // 2) is told
+    if told:
+        found = parted(count, factor)
+        assert (found.verdict, found.change_step) == ("drift", count // 2)
+
+
+def shifted(shift: float, before: float = 0.0, behind: float = 0.0, count: int = 40) -> int | None:
+    """The step of a shift in the middle, by what swings before it and behind it."""
+    middle = count // 2
+    swing = [before * (-1) ** (n // 2) for n in range(middle)]
+    swing += [shift + behind * (-1) ** (n // 2) for n in range(count - middle)]
+    return _shift(range(count), ones(count), [1 + delta for delta in swing], FLOOR)
+
+
+@pytest.mark.parametrize(("before", "told"), [(0.00124, True), (0.00126, False)])
+def test_they_leave_by_eight_times_what_they_were_apart(before: float, told: bool) -> None:
+    assert (shifted(0.01, before) is not None) is told
+
+
+@pytest.mark.parametrize(("behind", "told"), [(0.0019, True), (0.0021, False)])
+def test_no_other_step_of_the_difference_is_a_third_of_the_leap(behind: float, told: bool) -> None:
+    assert (shifted(0.01, 0.0, behind) is not None) is told
+
+
+@pytest.mark.parametrize(("steps", "told"), [(1, True), (2, False), (10, False)])
+def test_what_grows_over_some_steps_is_no_leap(steps: int, told: bool) -> None:
+    right = [1 + 0.01 * min(1.0, max(0, n - 19) / steps) for n in range(40)]
+    assert (_shift(range(40), ones(40), right, FLOOR) is not None) is told
+
+
+@pytest.mark.parametrize(("floor", "told"), [(0.9e-3, True), (1.1e-3, False)])
+def test_a_leap_is_ten_times_the_floor(floor: float, told: bool) -> None:
+    right = [*ones(20), *[1.01] * 20]
+    assert (_shift(range(40), ones(40), right, floor) is not None) is told
+
+
+@pytest.mark.parametrize(("behind", "told"), [(5, True), (4, False)])
+def test_five_steps_behind_a_small_leap_tell(behind: int, told: bool) -> None:
+    right = [*ones(12), *[1.01] * behind]
+    assert (_shift(range(12 + behind), ones(12 + behind), right, FLOOR) is not None) is told
 
 
 @pytest.mark.parametrize(("noise", "told"), [(0.05, True), (1.0, False)])

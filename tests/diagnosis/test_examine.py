@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,17 @@ import pytest
 from click.testing import CliRunner
 
 from irtool.cli.main import app
-from irtool.diagnosis.diagnosis import TASKS, CannotJudge, Diagnosis, ranked
-from irtool.diagnosis.examine import Examination
+from irtool.cluster.context.given import Given
+from irtool.diagnosis.diagnosis import TASKS, CannotJudge, Diagnosis, ranked, strategy_edit
+from irtool.diagnosis.examine import Examination, _told_once
 from irtool.diagnosis.figures import Figures
 from irtool.diagnosis.registry import RegisteredTask, all_tasks
+from irtool.diagnosis.subject import Subject
+from irtool.diagnosis.tasks.lint import _diagnosis as lint_diagnosis
+from irtool.ir.finding import Edit, Finding, SourceLine
 from irtool.report.doctor.report import commands_of, doctor_report
 from irtool.report.model import Note
+from irtool.syntax.run import load_run
 from tests.cluster.rank_dumps import Do, all_reduce, rank_text
 
 WORLD = (0, 1, 2)
@@ -84,13 +90,21 @@ def test_a_refused_strategy_comes_with_its_line_and_what_to_write(samples: Path)
     first = told["findings"][0]
     assert (first["task"], first["severity"]) == ("strategy", "error")
     assert first["source"] == {"file": "net.py", "line": 33}
-    assert first["edit"] == {
-        "file": "net.py",
-        "line": 33,
-        "old": "((2, 4), (1, 2))",
-        "new": "((2, 4), (1, 4))",
-    }
+    assert first["edit"] == {"setting": "in_strategy", "value": "((2, 4), (1, 4))"}
     assert first["command"] == ["irtool", "check", str(samples / "mlp_rejected")]
+
+
+@pytest.mark.parametrize(
+    ("text", "edit"),
+    [
+        ("self.matmul.shard(((2, 4), (1, 2)))",
+         Edit(file="net.py", line=33, old="((2, 4), (1, 2))", new="((2, 4), (1, 4))")),
+        ("x = self.matmul(x, w)", Edit(setting="in_strategy", value="((2, 4), (1, 4))")),
+    ],
+)  # fmt: skip
+def test_a_line_is_edited_only_where_it_holds_what_is_to_go(text: str, edit: Edit) -> None:
+    source = SourceLine("net.py", 33, text=text)
+    assert strategy_edit(source, "((2, 4), (1, 2))", "((2, 4), (1, 4))") == edit
 
 
 def test_a_folder_in_the_place_of_a_command_is_examined(samples: Path) -> None:
@@ -200,7 +214,78 @@ def test_a_dump_that_is_cut_off_is_told(samples: Path, tmp_path: Path) -> None:
     dump = path / "rank_3/20_validate_0080.ir"
     dump.write_bytes(dump.read_bytes()[:-3000])
     told = made(path, status=1)
-    assert "cut off" in "; ".join(item["cause"] for item in told["findings"])
+    assert "is damaged (SYN003)" in told["findings"][0]["cause"]
+
+
+def damaged(samples: Path, folder: Path, pass_name: str, make: Any) -> Path:
+    """A healthy run of two stages, one dump of it altered."""
+    shutil.copytree(samples / "pipeline_run", folder)
+    (dump,) = (folder / "rank_0").glob(f"*{pass_name}*.ir")
+    dump.write_bytes(make(dump.read_bytes()))
+    return folder
+
+
+DAMAGE = {
+    "cut at 60 %": lambda text: text[: len(text) * 6 // 10],
+    "cut in the last line": lambda text: text.rstrip()[:-1],
+    "empty": lambda text: b"",
+    "zero bytes": lambda text: bytes(4096),
+    "random bytes": lambda text: random.Random(17).randbytes(4096),
+    "without its middle": lambda text: b"".join(without_statements(text.splitlines(True))),
+}
+
+
+def without_statements(lines: list[bytes]) -> list[bytes]:
+    places = [number for number, line in enumerate(lines) if line.startswith(b"  %")]
+    return lines[: places[2]] + lines[places[4] :]
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+@pytest.mark.parametrize(
+    ("name", "task"), [("step_parallel_begin", "lint"), ("validate", "failed-node")]
+)
+def test_a_damaged_dump_is_no_healthy_run_and_gives_no_figures(
+    samples: Path, tmp_path: Path, how: str, name: str, task: str
+) -> None:
+    told = made(damaged(samples, tmp_path / "run", name, DAMAGE[how]), status=1)
+    assert told["healthy"] is False
+    found = [item for item in told["findings"] if "is damaged (SYN" in item["cause"]]
+    assert [(item["task"], item["severity"], item["rank"]) for item in found] == [
+        (task, "error", 0)
+    ]
+    if name == "step_parallel_begin":
+        figures = told["figures"]
+        assert (figures["step_seconds"], figures["parameters"], figures["axes"]) == (None, None, [])
+        unjudged = {item["task"] for item in told["not_judged"]}
+        assert unjudged >= {"strategy", "redistribution", "slow-step"}
+        assert {item["task"] for item in told["findings"]} & unjudged <= {"lint"}
+
+
+def test_damage_of_a_rank_that_nothing_else_reads_is_told(samples: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(samples / "pipeline_run", path)
+    shutil.copytree(path / "rank_0", path / "rank_1")
+    (dump,) = (path / "rank_1").glob("step_parallel_begin*.ir")
+    dump.write_bytes(DAMAGE["cut at 60 %"](dump.read_bytes()))
+    found = made(path, status=1)["findings"]
+    assert [item["ranks"] for item in found if item["task"] == "lint"] == [[1]]
+
+
+def test_a_whole_run_is_not_damaged(samples: Path, tmp_path: Path) -> None:
+    path = damaged(samples, tmp_path / "run", "step_parallel_begin", lambda text: text)
+    assert made(path, status=0)["healthy"] is True
+
+
+def test_a_refused_strategy_is_told_of_what_is_left_of_a_dump(
+    samples: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(samples / "mlp_rejected", tmp_path / "run")
+    (dump,) = (tmp_path / "run").rglob("*step_parallel_begin*.ir")
+    text = dump.read_bytes().rstrip()
+    dump.write_bytes(text[:-1])
+    told = made(tmp_path / "run", status=1)
+    assert told["findings"][0]["task"] == "strategy"
+    assert "strategy" in {item["task"] for item in told["not_judged"]}
 
 
 def test_one_question_alone(samples: Path) -> None:
@@ -339,7 +424,7 @@ def test_a_strategy_that_no_number_of_devices_allows_needs_no_number(
     shutil.copy(samples / "mlp_rejected" / begin, tmp_path)
     (first,) = made(tmp_path, "--task", "strategy", status=1)["findings"]
     assert "the dimension that is summed up is split by 4" in first["cause"]
-    assert first["edit"]["new"] == "((2, 4), (1, 4))"
+    assert first["edit"] == {"setting": "in_strategy", "value": "((2, 4), (1, 4))"}
     asked(*first["command"][1:], status=1)
     (tmp_path / begin).write_text(  # what needs more devices than there may be is not known
         (samples / "mlp_semi_auto" / begin).read_text()
@@ -372,7 +457,7 @@ def test_a_refusal_that_a_log_counts_devices_in_is_told_with_its_edit(
     assert first["task"] == ("strategy" if new else "compile-failure")
     if new:
         assert "requires 8 devices, the stage has 4" in first["cause"]
-        assert first["edit"]["old"] == "((2, 1), (4, 1))"
+        assert first["edit"] == {"setting": "in_strategy", "value": "((1, 1), (4, 1))"}
         asked(*first["command"][1:], status=1)
 
 
@@ -435,3 +520,29 @@ def test_a_dump_in_the_place_of_a_folder_is_refused_with_what_reads_it(samples: 
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
     assert "examines the folder" in result.output
+
+
+def test_what_slow_step_and_rules_say_of_weights_held_whole_is_told_once_and_as_gravely() -> None:
+    def of(task: str, severity: str, message: str = "", edit: Edit | None = None) -> Diagnosis:
+        return Diagnosis(task, severity, message, edit=edit)  # type: ignore[arg-type]  # names
+
+    switch = of("slow-step", "info", edit=Edit(setting="enable_parallel_optimizer", value=True))
+    rules = [of("lint", "warning", "MEM002: state"), of("lint", "warning", "STR003: idle")]
+    assert [(item.task, item.severity) for item in _told_once([switch, *rules])] == [
+        ("slow-step", "warning"),
+        ("lint", "warning"),
+    ]
+    assert _told_once(rules) == rules
+
+
+def test_rules_have_the_severity_that_lint_gives_them(samples: Path) -> None:
+    found = [Finding("MEM001", "warning", "held whole"), Finding("COM005", "info", "few bytes")]
+    subject = Subject(load_run(str(samples / "mlp_semi_auto")), lambda path: Given())
+    assert [lint_diagnosis(subject, [item]).severity for item in found] == ["warning", "info"]
+
+
+def test_a_failure_without_an_edit_says_why(samples: Path, tmp_path: Path) -> None:
+    log = tmp_path / "compile.log"
+    log.write_text("TypeError: For 'MatMul', too many values\nRuntimeError: compile failed\n")
+    for item in made(tmp_path, "--task", "compile-failure", status=1)["findings"]:
+        assert (item["edit"] is None) == (item["no_edit"] is not None)

@@ -23,6 +23,7 @@ from irtool.cluster.context.dataset import (
 )
 from irtool.cluster.context.evidence import Evidence
 from irtool.cluster.context.given import IN_OPTIMIZER, OPTIMIZER, ContextError, Given
+from irtool.cluster.context.logged import STAGE_DEVICES
 from irtool.cluster.context.model import (
     DEFAULT,
     Assumption,
@@ -162,6 +163,8 @@ class _Finder:
         seen = seen_devices(self.evidence, thorough=said is None)
         seen = self.with_log("device_num", seen)
         stages = seen_stages(self.evidence)
+        if said is None and seen is None and stages is not None and not stages.has_pipeline:
+            seen = self.evidence.logged.get(STAGE_DEVICES)  # of the only stage
         if said is None and seen is None and stages is not None:
             seen = least_devices(self.evidence, stages)
         devices = self.settle("device_num", said, seen)

@@ -7,6 +7,13 @@ or 0). The lines, as MindSpore 2.7.0 and 2.10.0 write them::
         gradients_mean: 0, gradient_fp32_sync: 1
     Init] The device num: 8, rank id: 0, the backend: hccl, the stage num: 1, the stage id: 0, …
     StepAutoParallel] search_mode: recursive_programming
+
+and where it refuses a strategy or a Layout, as ERROR::
+
+    InferRepeatedCalcInfo] MatMulInfo22: The strategy is ((8, 1), (1, 4)), it requires 32 devices,
+        but the device number of this stage is 8, it can not be divisible by 32
+    The configured device_matrix (2, 2) accumulate value 4 dose not equal to the device number in
+        one stage 8
 """
 
 from __future__ import annotations
@@ -29,6 +36,9 @@ MOST_BYTES = 32 << 20
 _MOST_LINE = 4096
 _TEXT = 120
 """Characters of a line that are told."""
+
+STAGE_DEVICES = "stage_devices"
+"""The key of how many devices one stage has, which is none of MindSpore's."""
 
 _TARGETS = {"hccl": "Ascend", "nccl": "GPU"}
 
@@ -59,6 +69,14 @@ _LINES = (
             r"the backend: (?P<device_target>\w+), the stage num: (?P<pipeline_stages>\d{1,9})"
         ),
     ),
+    _Line(
+        b"the device number of this stage is ",
+        re.compile(r"the device number of this stage is (?P<stage_devices>[1-9]\d{0,8})"),
+    ),
+    _Line(
+        b"the device number in one stage ",
+        re.compile(r"equal to the device number in one stage (?P<stage_devices>[1-9]\d{0,8})"),
+    ),
     _Line(b"search_mode: ", re.compile(r"StepAutoParallel\] search_mode: (?P<search_mode>\w+)")),
 )
 
@@ -75,6 +93,7 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "device_num": int,
     "global_rank": int,
     "pipeline_stages": int,
+    STAGE_DEVICES: int,
     "device_target": _target,
     "search_mode": _search,
     "gradients_mean": "1".__eq__,

@@ -41,6 +41,17 @@ PART_FACTOR = 4.0
 five differences of such noise reaches that once in millions of pairs."""
 PART_SHARE = 0.02
 """Part of the loss that it has to be besides: less is what healthy runs do."""
+SHIFT_LEAST = FIRST_STEP
+"""Part of the loss from which on curves that were alike and leave each other at once parted."""
+SHIFT_BEFORE = 8.0
+"""How many times as far apart as before they have to be then."""
+SHIFT_STEP = 3.0
+"""How many times any other step of their difference the one at which they part has to be, and of
+how many differences around it (:data:`SHIFT_NEAR`)."""
+SHIFT_NEAR = 20
+SHIFT_SUDDEN = 0.5
+"""Part of the distance that has to be there in the first steps behind it: what chaos makes of
+rounding grows over many."""
 SPLIT_FEWEST = 20
 """Steps on either side of a split of curves that differ by noise from the first step on."""
 SPLIT_T = 10.0
@@ -215,10 +226,13 @@ def compare_losses(
         jump = change = steps[1]
     has_parted = jump is not None or _have_parted(steps, a, b, change)
     first = relative[0] if starts else math.inf
-    if not has_parted:
-        split = _split(steps, a, b) or _split_of_noise(steps, a, b) or _left(steps, a, b)
-        change, has_parted = (change, False) if split is None else (split, True)
     own_way = _goes_its_own_way(a, b)
+    if not has_parted:
+        others = own_way and first > FIRST_STEP  # of other data: their levels wander
+        shift = None if others else _shift(steps, a, b, floor)
+        split = _split(steps, a, b) or _split_of_noise(steps, a, b) or _left(steps, a, b)
+        split = split if shift is None else shift
+        change, has_parted = (change, False) if split is None else (split, True)
     after = _drift_after(steps, deltas, a, change)
     broken = _broken(common, ours, theirs)
     late = relative[-max(1, len(relative) // 4) :]
@@ -551,6 +565,73 @@ def _split(steps: Sequence[int], left: Sequence[float], right: Sequence[float]) 
     return steps[best[1]] if best else None
 
 
+def _shift(
+    steps: Sequence[int], left: Sequence[float], right: Sequence[float], floor: float
+) -> int | None:
+    """The step at which curves that shared their noise leave each other at once, and for good.
+
+    How far that is counts against their own noise: what they were apart before, and what their
+    difference does from step to step.
+    """
+    count = len(steps)
+    if count < JUMP_BEFORE + PART_FEWEST:
+        return None
+    apart = [(y - x) / max(abs(x), 1e-12) for x, y in zip(left, right, strict=True)]
+    starts = range(JUMP_BEFORE, count - PART_FEWEST + 1)
+    if count > PART_MOST:
+        starts = [_best_split(apart, JUMP_BEFORE, PART_FEWEST)]
+    best: tuple[float, int] | None = None
+    for start in starts:
+        before, behind = apart[:start], apart[start:]
+        level = abs(_usual(behind))
+        scale = min(map(abs, left[start:]), default=0.0)
+        noise = max(_roughness(before), _roughness(behind), _roughness(apart))
+        least = max(
+            SHIFT_LEAST,
+            SHIFT_BEFORE * math.hypot(*before) / start**0.5,
+            PART_FACTOR * noise,
+            FLOOR_FACTOR * floor / scale if scale else math.inf,
+        )
+        if level > least and _is_sudden(apart, start, level):
+            best = max(best or (0.0, 0), (level, start))
+    return steps[best[1]] if best else None
+
+
+def _is_sudden(apart: Sequence[float], start: int, level: float) -> bool:
+    """Whether differences leap by most of their level, on one side, as they never do elsewhere."""
+    before, behind = apart[:start], apart[start:]
+    side = 1.0 if fmean(behind) > 0 else -1.0
+    others = sum(value * side > 0 for value in behind)
+    first = [value * side for value in behind[:PART_FEWEST]]
+    near = apart[max(0, start - SHIFT_NEAR) : start + SHIFT_NEAR]
+    leap = apart[start] - apart[start - 1]
+    rest = sorted(map(abs, _differences(near)))[:-1]
+    return (
+        others >= 0.95 * len(behind)
+        and min(first) >= SHIFT_SUDDEN * level
+        and max(map(abs, before[-PART_FEWEST:])) < SHIFT_SUDDEN * level
+        and abs(leap) >= SHIFT_STEP * rest[-1]
+    )
+
+
+def _best_split(apart: Sequence[float], before: int, behind: int) -> int:
+    """The place of the split that explains most of some differences.
+
+    Args:
+        apart: the differences.
+        before: how many it leaves before it at least.
+        behind: how many behind it.
+    """
+    count = len(apart)
+    sums = [0.0, *accumulate(apart)]
+    mean = sums[-1] / count
+
+    def explained(start: int) -> float:
+        return (sums[start] - start * mean) ** 2 / (start * (count - start))
+
+    return max(range(before, count - behind + 1), key=explained)
+
+
 def _split_of_noise(
     steps: Sequence[int], left: Sequence[float], right: Sequence[float]
 ) -> int | None:
@@ -563,13 +644,7 @@ def _split_of_noise(
     if count < 2 * SPLIT_FEWEST:
         return None
     apart = [(y - x) / max(abs(x), 1e-12) for x, y in zip(left, right, strict=True)]
-    sums = [0.0, *accumulate(apart)]
-    mean = sums[-1] / count
-
-    def explained(start: int) -> float:
-        return (sums[start] - start * mean) ** 2 / (start * (count - start))
-
-    start = max(range(SPLIT_FEWEST, count - SPLIT_FEWEST + 1), key=explained)
+    start = _best_split(apart, SPLIT_FEWEST, SPLIT_FEWEST)
     before, behind = apart[:start], apart[start:]
     means = fmean(before), fmean(behind)
     errors = [

@@ -8,7 +8,6 @@ from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.failures import told
 from irtool.diagnosis.subject import BEGIN, VALIDATE, Reads, Subject
 from irtool.ir.units import ranks_text
-from irtool.syntax.load import TRUNCATED
 
 TASK: Task = "failed-node"
 READS: Reads = "validate"
@@ -24,36 +23,6 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
             raise
 
 
-def _cut_off(subject: Subject) -> Iterator[Diagnosis]:
-    """Ranks that stopped while they wrote their last dump."""
-    try:
-        _ = subject.classes
-    except CannotJudge:
-        return
-    for rank, why in subject.unread.items():
-        yield diagnosis(
-            TASK,
-            "error",
-            f"the dump of rank {rank} is damaged: {why}",
-            subject.command("parse", subject.validated[rank].path),
-            rank=rank,
-            file=subject.validated[rank].path,
-        )
-    for ranks, dump in subject.classes:
-        cut = next((item for item in dump.problems if item.code == TRUNCATED), None)
-        if cut is not None:
-            yield diagnosis(
-                TASK,
-                "error",
-                f"the dump of rank {ranks_text(ranks)} is cut off: {cut.message}",
-                subject.command("parse", dump.path),
-                rank=ranks[0],
-                ranks=ranks,
-                file=dump.path,
-                line=cut.line,
-            )
-
-
 def _stopped(subject: Subject) -> Iterator[Diagnosis]:
     """Ranks that began to compile and left no validate dump, where others did."""
     whole = {rank for rank, one in subject.compilations.items() if one.file(VALIDATE)}
@@ -61,7 +30,6 @@ def _stopped(subject: Subject) -> Iterator[Diagnosis]:
     empty = {rank for rank in subject.run.ranks if not subject.run.rank(rank).compilations}
     empty.update(subject.run.empty_ranks)
     stopped = sorted((begun - whole) | empty)
-    yield from _cut_off(subject)
     if not whole or not stopped:
         return
     rank = stopped[0]

@@ -10,7 +10,7 @@ from irtool.cluster.hang_script import Departure
 from irtool.cluster.identity import compiled_as_another
 from irtool.cluster.memory_layers import layer_of_scope
 from irtool.compare.edits import Pattern
-from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
+from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis, strategy_edit
 from irtool.diagnosis.script_difference import (
     ScriptDifference,
     SettingDifference,
@@ -167,9 +167,9 @@ def _edit(
             return Edit(setting=setting.key, value=value)
     if difference is not None and difference.untrained and left is not None and left.certain:
         return Edit(setting="requires_grad", value=f"True for {', '.join(difference.untrained)}")
-    if difference is None or source is None:
+    if difference is None:
         return None
     found = _RESHARDED.fullmatch(_first_edit(difference).detail)
     if found is None:
         return None
-    return Edit(file=source.path, line=source.line, old=found[2], new=found[1])
+    return strategy_edit(source, found[2], found[1])

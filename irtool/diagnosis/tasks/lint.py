@@ -17,28 +17,38 @@ from irtool.linting.settings import chosen_rules, read_settings
 TASK: Task = "lint"
 READS: Reads = "validate"
 _KINDS: tuple[tuple[str, DumpKind], ...] = ((BEGIN, "begin"), (VALIDATE, "validate"))
-_OTHERS = ("STR001", "COM007", "COM008", "COM009", "PIP", "REC", "ENG", "SYN", "GAT")
+_OTHERS = ("STR001", "COM007", "COM008", "COM009", "PIP", "REC", "ENG", "GAT")
 """Rules whose question another task answers, or that are about files."""
-_FAULTS = (
-    "ENV", "STR008", "COM003", "OPS001", "OPS002", "OPS003", "NUM003", "NUM005",
-    "NUM007", "NUM008",
-)  # fmt: skip
-"""Rules whose warnings are faults of this run; those of others are chances that a run may leave."""
 _CHANCES = ("COM005",)
 """Rules whose infos no other task tells."""
 _MOST = 5
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:
-    """Errors and warnings of the rules, each rule once."""
+    """Errors and warnings of the rules, each rule once.
+
+    Raises:
+        CannotJudge: once all is told, where a dump is damaged.
+    """
     facts: list[DumpFacts] = []
+    damaged: list[CannotJudge] = []
     for name, kind in _KINDS:
         file = subject.picked.file(name)
-        if file is not None:
-            dump = subject.read(subject.picked, file)
-            facts.append(DumpFacts(lambda dump=dump: dump, kind, file.path))
-    if not facts:
-        return
+        if file is None:
+            continue
+        try:
+            dump = subject.read_whole(subject.picked, file)
+        except CannotJudge as reason:
+            damaged.append(reason)
+            continue
+        facts.append(DumpFacts(lambda dump=dump: dump, kind, file.path))
+    if facts:
+        yield from _found(subject, facts)
+    if damaged:
+        raise damaged[0]
+
+
+def _found(subject: Subject, facts: list[DumpFacts]) -> Iterator[Diagnosis]:
     context = subject.context
     known = Surroundings(
         rank=subject.picked.rank,
@@ -67,13 +77,10 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
 
 def _diagnosis(subject: Subject, items: list[Finding]) -> Diagnosis:
     first = items[0]
-    severity = first.severity
-    if severity == "warning" and not first.code.startswith(_FAULTS):
-        severity = "info"
     more = f" (and {len(items) - 1} more)" if len(items) > 1 else ""
     return diagnosis(
         TASK,
-        severity,
+        first.severity,
         f"{first.code}: {first.message}{more}",
         subject.command("lint", "RUN", "--select", first.code),
         rank=subject.picked.rank,

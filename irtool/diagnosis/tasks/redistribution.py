@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.cluster.memory_layers import NETWORK, layer_of_scope
-from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis
+from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis, strategy_edit
 from irtool.diagnosis.subject import Reads, Subject, source_of
 from irtool.ir.finding import Edit, Gain
 from irtool.ir.units import bytes_text, plural, seconds_text
@@ -69,9 +69,7 @@ def _diagnosis(subject: Subject, edit: NetworkEdit, step: float, path: str) -> D
                 f"layers ({node.op} {node.id} is cut {edit.old}), so that tensors are "
                 "redistributed where it begins and ends"
             )
-        change = None
-        if source is not None:
-            change = Edit(file=source.path, line=source.line, old=str(edit.old), new=str(edit.new))
+        change = strategy_edit(source, str(edit.old), str(edit.new))
         command = subject.command("check", "RUN", "--redistributions")
     fewer = f", {plural(edit.edges, 'redistribution')} fewer" if edit.edges > 0 else ""
     moved = f", {bytes_text(edit.bytes)} less to receive" if edit.bytes > 0 else ""

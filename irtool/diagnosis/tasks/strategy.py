@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from math import lcm, prod
 from typing import TYPE_CHECKING, cast
 
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.strategies import SUFFIXES, read_strategies
-from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
+from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis, strategy_edit
 from irtool.diagnosis.failures import INTERPRETED, is_interpreted, logged
 from irtool.diagnosis.subject import BEGIN, Checked, Reads, Subject, source_of
 from irtool.ir.dump import Dump
-from irtool.ir.finding import Edit, Finding
+from irtool.ir.finding import Edit, Finding, SourceLine
 from irtool.ir.graph import Node, node_of
 from irtool.ir.limits import whole
 from irtool.sharding.check import check
@@ -52,13 +53,40 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         yield from refused
         return
     for rank in _one_a_stage(subject):
-        checked = subject.checked_of(rank) if rank != subject.picked.rank else subject.checked
+        checked = _checked_of(subject, rank)
         wrong = [item for item in checked.report.findings if item.severity == "error"]
         wrong = yield from _without_python(subject, checked, wrong, rank)
         proposed = proposals(checked.dump, checked.report) if wrong else None
         for finding in wrong:
             yield _refused(subject, checked, finding, proposed, rank)
-    yield from _saved(subject)
+    yield from _saved(subject)  # a damaged dump is not judged from here on
+
+
+def edit_of_refused(subject: Subject, op: str, source: SourceLine | None) -> Edit | None:
+    """What to write in the place of a refused strategy, for who knows of the refusal from a log.
+
+    Args:
+        subject: the run.
+        op: the operator that is refused.
+        source: the line that calls it, if known.
+    """
+    held = subject.remembered.get("refused")
+    if held is None:
+        found: list[Diagnosis] = []
+        with suppress(CannotJudge):
+            found += examine(subject)
+        held = subject.remembered["refused"] = found
+    refused = [item for item in held if item.op == op]  # type: ignore[attr-defined]  # what was put there above
+    here = [item for item in refused if source is None or item.source == source] or refused
+    edits = {item.edit for item in here}
+    return edits.pop() if len(edits) == 1 else None
+
+
+def _checked_of(subject: Subject, rank: int) -> Checked:
+    """The begin dump of a rank, judged; of a damaged one what is left."""
+    with suppress(CannotJudge):
+        return subject.checked_of(rank) if rank != subject.picked.rank else subject.checked
+    return subject.checked_of(rank, partly=True)
 
 
 def _without_python(
@@ -145,7 +173,7 @@ def _on_any_devices(subject: Subject) -> Iterator[Diagnosis]:
     file = subject.picked.file(BEGIN)
     if file is None:
         return
-    dump = subject.read(subject.picked, file)
+    dump = subject.read_whole(subject.picked, file)
     counts = {prod(row) for node in dump.nodes() for row in _rows(node.written_strategy())}
     every = lcm(*counts) if counts else 0
     devices = lcm(*(count for count in counts if not count & (count - 1)))
@@ -274,8 +302,8 @@ def _refused(
     rows = proposed.strategies.get(finding, ()) if proposed is not None else ()
     edit = finding.edit
     strategy = node.written_strategy() if node is not None else None
-    if edit is None and rows and source is not None and strategy is not None:
-        edit = Edit(file=source.path, line=source.line, old=str(strategy), new=str(rows[0]))
+    if edit is None and rows and strategy is not None:
+        edit = strategy_edit(source, str(strategy), str(rows[0]))
     refused = f"MindSpore refuses {finding.op}: " if finding.op else ""
     return diagnosis(
         TASK,
@@ -284,9 +312,11 @@ def _refused(
         subject.command("check", "RUN", *options),
         rank=rank,
         node=finding.node,
+        op=finding.op,
         file=checked.dump.path,
         line=finding.line,
         source=source,
         edit=edit,
         since=BEGIN,
+        no_edit="no strategy was found that this operator and those around it take together",
     )

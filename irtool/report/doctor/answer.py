@@ -39,6 +39,7 @@ class DoctorFinding(AnswerObject, frozen=True, kw_only=True):
     line: Annotated[int | None, doc("in that file")]
     source: PythonPlace | None
     edit: Annotated[FindingEdit | None, doc("what to change; null: irtool does not know")]
+    no_edit: Annotated[str | None, doc("why there is no edit, where one would be expected")]
     gain: EditGain | None
     command: Annotated[list[str], doc("that shows more, as arguments")]
 
@@ -101,6 +102,7 @@ def _finding(item: Diagnosis) -> DoctorFinding:
         line=item.line or None,
         source=None if source is None else PythonPlace(file=source.path, line=source.line),
         edit=finding_edit(item.edit),
+        no_edit=item.no_edit or None,
         gain=edit_gain(item.gain),
         command=list(item.arguments),
     )

@@ -131,6 +131,8 @@ def _finding(item: Diagnosis, *, with_command: bool) -> Iterator[tuple[str, Cell
                 else f"{edit.file}:{edit.line}: {edit.new} instead of {edit.old}"
             ),
         )
+    elif item.no_edit:
+        yield "edit", f"none: {item.no_edit}"
     if item.gain is not None and (text := _gain(item)):
         yield "gains", text
     if with_command:

@@ -145,3 +145,26 @@ def test_a_log_that_dumps_contradict_is_told(samples: Path, tmp_path: Path) -> N
     assert found.value("device_num") == 8
     (contradiction,) = (each for each in found.contradictions if each.key == "device_num")
     assert (contradiction.used.origin.source, contradiction.other.origin.source) == ("dump", "logs")
+
+
+def test_a_refusal_tells_the_devices_of_the_only_stage(samples: Path, tmp_path: Path) -> None:
+    """Not those of a pipeline, whose stages nobody counts."""
+    line = (
+        "[ERROR] PARALLEL(1,7f,python):2026-11-23-15:20:18.289.401 [operator_info.cc:745] "
+        "InferRepeatedCalcInfo] MatMulInfo30: The strategy is ((1, 1), (4, 1)), it requires 4 "
+        "devices, but the device number of this stage is 2, it can not be divisible by 4\n"
+    )
+    (tmp_path / "rank_0").mkdir()
+    (tmp_path / "rank_0/compile.log").write_text(line)
+    shutil.copy(samples / "mlp_semi_auto/step_parallel_begin_0018.ir", tmp_path / "rank_0")
+    run = irtool.load_run(str(tmp_path))
+    found = find_context(Given(), evidence_of(run, run.compilation()))
+    assert (found.devices, found.entries["device_num"].origin.source) == (2, "logs")
+    piped = tmp_path / "piped"
+    shutil.copytree(samples / "pipeline_run", piped)
+    for dump in piped.rglob("*validate*"):
+        dump.unlink()
+    (piped / "rank_0/compile.log").write_text(line)
+    run = irtool.load_run(str(piped))
+    found = find_context(Given(), evidence_of(run, run.compilation()))
+    assert found.entries.get("device_num") is None or found.value("device_num") != 2
