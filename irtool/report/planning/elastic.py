@@ -10,7 +10,7 @@ from irtool.planning.plans.decisions import Decisions
 from irtool.planning.plans.onto import Onto
 from irtool.planning.recovery.elastic import ElasticPlan
 from irtool.planning.recovery.elastic_target import Point
-from irtool.planning.recovery.elastic_way import COMPILE_SECONDS
+from irtool.planning.recovery.elastic_transition import COMPILE_SECONDS
 from irtool.report.model import Amount, Cell, Table, number_column, rows_shown, text_column
 from irtool.report.places import place_text
 
