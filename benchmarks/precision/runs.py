@@ -229,6 +229,7 @@ def drawn(network: str, half: bool, draw: random.Random, asked):
     if not half:
         chosen += [("lowered", each) for each in networks.LOWERED[network]]
     well = list(networks.HEALTHY[network])
+    draw.shuffle(well)
     chosen += [("healthy", well[n % len(well)]) for n in range(asked.healthy)]
     for place, (kind, fault) in enumerate(chosen):
         if half and fault == "declared_bf16":

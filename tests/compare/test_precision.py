@@ -88,7 +88,9 @@ B = [float(brain(np.float32([x]))[0]) for x in (1.3333, -2.3456)]
         (1.3333, H[1], SINGLE),
         (H[0], -2.3456, SINGLE),
         (1.5, -2.0, SINGLE),  # numbers that short stand in every type
-        (H[0], -2.0, SINGLE),
+        (H[0], -2.0, HALF),  # one that tells is enough
+        (H[0], 0.0, HALF),  # of what a rectifier gives
+        (1.3333, 0.0, SINGLE),
         (H[0], H[0], SINGLE),  # a constant
         (float("inf"), H[1], SINGLE),
     ],

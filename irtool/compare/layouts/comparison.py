@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irtool.compare.layouts.collectives import WrongCollective, wrong_collectives
 from irtool.compare.layouts.logical import Logical, OtherReplica, put_together, rank_errors
+from irtool.compare.layouts.outline import outline_of
 from irtool.compare.layouts.ranks import Ranks
+from irtool.compare.layouts.same_operators import same_operators
 from irtool.compare.layouts.stages import CannotJoin, Chain, put_stages_together, stages_of
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
 from irtool.compare.tensors.judging.past import Training
@@ -17,6 +19,7 @@ from irtool.compare.tensors.measuring.measure import Scheduler
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
+from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.units import error_text
 
@@ -61,7 +64,7 @@ def compare_layouts(
         CannotJoin: a rank has no graph, or nothing says which pipeline stage ranks run.
     """
     ranks = Ranks(dict(sorted(runs.items())))
-    _check(whole, ranks)
+    _check((whole, *ranks.runs.values()))
     stages = stages_of(ranks.runs)
     folder = tempfile.TemporaryDirectory(prefix="irtool-diff-")
     if len(stages.ranks) > 1 or stages.micros > 1:
@@ -82,8 +85,100 @@ def compare_layouts(
     return LayoutComparison(comparison, logical, wrong, folder)
 
 
-def _check(whole: TensorRun, ranks: Ranks) -> None:
-    for run in (whole, *ranks.runs.values()):
+def compare_with_other(
+    whole: TensorRun,
+    runs: Mapping[int, TensorRun],
+    begin: Dump,
+    *,
+    is_left: bool = True,
+    schedule: Scheduler | None = None,
+    training: Training = "first step",
+) -> LayoutComparison:
+    """Compare one step of a run of another framework on one device with one that is cut.
+
+    Args:
+        whole: the run on one device.
+        runs: the other by rank, each joined with its graph.
+        begin: ``step_parallel_begin`` of that one: the network before it is cut.
+        is_left: whether ``whole`` is the left run.
+        schedule: where files are measured.
+        training: what parameters have been through before this step.
+
+    Raises:
+        CannotJoin: a rank has no graph, or runs a stage of a pipeline.
+    """
+    folder = tempfile.TemporaryDirectory(prefix="irtool-diff-")
+    logical, ranks = _by_outline(runs, begin, folder.name, "")
+    sides = (whole, logical.run) if is_left else (logical.run, whole)
+    comparison = compare_tensors(*sides, schedule=schedule, training=training)
+    wrong = list(wrong_collectives(ranks))
+    _settle(comparison, Chain(logical), ranks, wrong, is_left)
+    return LayoutComparison(comparison, logical, wrong, folder)
+
+
+def compare_both(
+    runs: tuple[Mapping[int, TensorRun], Mapping[int, TensorRun]],
+    begins: tuple[Dump, Dump],
+    *,
+    schedule: Scheduler | None = None,
+    training: Training = "first step",
+) -> LayoutComparison:
+    """Compare one step of two runs that are cut, each in its way.
+
+    Args:
+        runs: of both sides by rank, each joined with its graph.
+        begins: ``step_parallel_begin`` of both.
+        schedule: where files are measured.
+        training: what parameters have been through before this step.
+
+    Raises:
+        CannotJoin: a rank has no graph, or runs a stage of a pipeline.
+    """
+    folder = tempfile.TemporaryDirectory(prefix="irtool-diff-")
+    left, ours = _by_outline(runs[0], begins[0], folder.name, "left-")
+    right, theirs = _by_outline(runs[1], begins[1], folder.name, "right-")
+    nodes: dict[Node, Node] = {}
+    for a, b in same_operators(left.run, right.run).items():
+        pair = left.run.ops[a].node, right.run.ops[b].node
+        if pair[0] is not None and pair[1] is not None:
+            nodes[pair[0]] = pair[1]
+    comparison = compare_tensors(
+        left.run, right.run, nodes=nodes, schedule=schedule, training=training, sharded=True
+    )
+    wrong = list(wrong_collectives(theirs))
+    _settle(comparison, Chain(right), theirs, wrong, True)
+    others = list(wrong_collectives(ours))
+    if others or left.replicas:
+        _settle(comparison, Chain(left), ours, others, False)
+    return LayoutComparison(comparison, right, [*others, *wrong], folder)
+
+
+def _by_outline(
+    runs: Mapping[int, TensorRun], begin: Dump, folder: str, prefix: str
+) -> tuple[Logical, Ranks]:
+    """A run put together by what its own begin dump says; what that does not tell is left out."""
+    ranks = Ranks(dict(sorted(runs.items())))
+    _check(ranks.runs.values())
+    stages = stages_of(ranks.runs)
+    if len(stages.ranks) > 1 or stages.micros > 1:
+        raise CannotJoin(
+            "pipeline stages and micro-batches are put together beside a run of MindSpore on one "
+            "device alone"
+        )
+    logical = put_together(outline_of(begin, ranks.lead), ranks, folder, prefix)
+    kept: list[Op] = []
+    for op in logical.run.ops:
+        op.inputs = [place for place in op.inputs if place in logical.cuts]
+        op.outputs = [place for place in op.outputs if place in logical.cuts]
+        if op.inputs or op.outputs:
+            op.index = len(kept)
+            kept.append(op)
+    logical.run.ops = kept
+    return logical, ranks
+
+
+def _check(runs: Iterable[TensorRun]) -> None:
+    for run in runs:
         if not any(op.node is not None for op in run.ops):
             raise CannotJoin(f"{run.path}: no graph says how tensors are cut")
 

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from irtool.compare.layouts.outline import Outline
 from irtool.compare.layouts.ranks import Ranks, micro_of, node_ops, operand, readers
 from irtool.compare.layouts.same_operators import same_operators
 from irtool.compare.layouts.slices import Cut, best_cut, counts_of, cuts
@@ -81,12 +82,16 @@ class Logical:
 
 
 def put_together(
-    whole: TensorRun, ranks: Ranks, folder: str, prefix: str = "", factor: float | None = None
+    whole: TensorRun | Outline,
+    ranks: Ranks,
+    folder: str,
+    prefix: str = "",
+    factor: float | None = None,
 ) -> Logical:
     """Put the tensors of all ranks together.
 
     Args:
-        whole: the same step on one device, which says what shapes tensors have.
+        whole: the same step on one device, which says what shapes tensors have; or an outline.
         ranks: all ranks; each joined with its graph.
         folder: where joined tensors are written; whoever called removes it.
         prefix: of the names of their files.
@@ -97,8 +102,15 @@ def put_together(
 
 class _Builder:
     def __init__(
-        self, whole: TensorRun, ranks: Ranks, folder: str, prefix: str, factor: float | None
+        self,
+        whole: TensorRun | Outline,
+        ranks: Ranks,
+        folder: str,
+        prefix: str,
+        factor: float | None,
     ) -> None:
+        self.outline = None if isinstance(whole, TensorRun) else whole
+        whole = whole if isinstance(whole, TensorRun) else whole.run
         self.whole, self.ranks, self.folder, self.prefix = whole, ranks, folder, prefix
         lead = ranks.lead
         self.run = copy.copy(lead)
@@ -106,7 +118,7 @@ class _Builder:
         self.run.ops = [copy.copy(op) for op in lead.ops]
         self.ops = node_ops(self.run)
         self.logical = Logical(self.run, gradient_factor=factor)
-        self.known: dict[tuple[int, ...], Cut] = {}
+        self.known: dict[tuple[tuple[int, ...], tuple[int, ...]], Cut] = {}
         sums = {ranks.rank_of(part): run for part, run in ranks.runs.items()}
         by_rank = {rank: _sums(run, rank) for rank, run in sums.items()}
         self.sums = {part: by_rank[ranks.rank_of(part)] for part in ranks.runs}
@@ -115,14 +127,15 @@ class _Builder:
         self.by_name = {rank: {op.name: op for op in run.ops} for rank, run in ranks.runs.items()}
 
     def build(self) -> Logical:
-        pairs = same_operators(self.whole, self.run)
+        is_alone = self.outline is not None
+        pairs = self.outline.pairs if self.outline else same_operators(self.whole, self.run)
         partners = {b: self.whole.ops[a] for a, b in pairs.items()}
         for op in self.run.ops:
             other = partners.get(op.index)
             if other is None:
                 self._compare_given(op)
                 continue
-            if other.node is not None and op.node is not None:
+            if other.node is not None and op.node is not None and not is_alone:
                 self.logical.nodes[other.node] = op.node
             labels = {self.whole.columns.labels[place]: place for place in other.tensors}
             for place in op.tensors:
@@ -158,8 +171,13 @@ class _Builder:
             return
         groups = {rank: self._group(rank, name, columns.labels[source]) for rank in values}
         reference = self._reference(match) if len(ways) > 1 else None
-        cut = best_cut(ways, lambda way: _error(reference, way.joined(values, groups)), self.known)
-        self.known[counts] = cut
+        if self.outline is None:
+            cut = best_cut(
+                ways, lambda way: _error(reference, way.joined(values, groups)), self.known
+            )
+        else:
+            cut = best_cut(ways, lambda way: _disagreement(way, values, groups), self.known)
+        self.known[cut.whole, counts] = cut
         self.logical.cuts[place] = cut
         factor = 1.0
         if self.ranks.micros > 1:
@@ -196,7 +214,7 @@ class _Builder:
             self.averaged[op.name, label] = factor
         if not is_cut:
             for part, group in list(groups.items()):
-                ranks = group or {self.ranks.rank_of(part)}
+                ranks = {self.ranks.rank_of(other) for other in group or (part,)}
                 groups[part] = frozenset(r * micros + m for r in ranks for m in range(micros))
         return self._gradient_factor(op, match, cut, values, groups) if is_gradient else factor
 
@@ -324,6 +342,8 @@ class _Builder:
 
     def _whole_shape(self, name: str) -> tuple[int, ...] | None:
         """What shape a parameter or an input has on one device."""
+        if self.outline is not None:
+            return self.outline.parameters.get(name)
         from irtool.compare.tensors.join import signature_shapes
 
         for op in self.whole.ops:
@@ -432,6 +452,19 @@ def _sums(run: TensorRun, rank: int) -> Sums:
 
 def _error(reference: NDArray[Any] | None, value: NDArray[Any]) -> float:
     return 0.0 if reference is None else measure_arrays(reference, value).error
+
+
+def _disagreement(
+    way: Cut, values: Mapping[int, NDArray[Any]], groups: Mapping[int, frozenset[int]]
+) -> float:
+    """How far ranks are apart that hold the same part under a way, and are no terms of a sum."""
+    errors = [
+        measure_arrays(values[ranks[0]], values[rank]).error
+        for ranks in way.replicas()
+        for rank in ranks[1:]
+        if rank not in groups[ranks[0]]
+    ]
+    return max(errors, default=0.0)
 
 
 def _parameter_name(op: Op, label: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
 from irtool.compare.tensors.model import Op, TensorRun
-from irtool.ir.graph import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.values import python_value
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _HAND_ON = ("Load", "Depend")
 _ACCUMULATES = ("AssignAdd", "Assign", "AddN")
+_ACCUMULATED = "accu_grads."
+"""Before the name of a parameter that gradients of micro-batches are added up in."""
 _MOST_STEPS = 20
 _MOST_READERS = 500
 
@@ -107,6 +109,24 @@ def operand(node: Node, place: int) -> tuple[Node, int] | None:
             return source, result
         source = source.inputs[0] if source.inputs else None
     return None
+
+
+def parameter_of(node: Node, place: int) -> GraphParameter | None:
+    """The parameter that an operand is, seen through Load and Depend; None for anything else.
+
+    Args:
+        node: the one that reads it.
+        place: of the operand.
+    """
+    source: object = node.inputs[place] if place < len(node.inputs) else None
+    while isinstance(source, Node) and source.op in ("Load", "Depend"):
+        source = source.inputs[0] if source.inputs else None
+    return source if isinstance(source, GraphParameter) else None
+
+
+def is_accumulated(parameter: GraphParameter | None) -> bool:
+    """Whether gradients of micro-batches are added up in a parameter."""
+    return parameter is not None and str(parameter.name).startswith(_ACCUMULATED)
 
 
 def micro_of(node: Node | None) -> int | None:

@@ -11,19 +11,24 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TypeAlias
 
-from irtool.compare.layouts.ranks import node_ops, operand, readers
+from irtool.compare.layouts.ranks import (
+    is_accumulated,
+    node_ops,
+    operand,
+    parameter_of,
+    readers,
+)
 from irtool.compare.layouts.slices import counts_of
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.semantics import family
-from irtool.ir.graph import GraphParameter, Node
+from irtool.ir.graph import Node
 
 _SHARED = "Expand_"
 """Scopes that the kernel expander gives to whatever it expands, wherever it stands."""
 _WRAPPERS = ("network-PipelineCell_", "network-MicroBatchInterleaved_")
 _TRANSPARENT = ("view", "cast", "collective")
-_HELPERS = ("_VirtualDiv", "_MirrorOperator")
-_ACCUMULATED = "accu_grads."
-"""Before the name of a parameter that gradients of micro-batches are added up in."""
+HELPERS = ("_VirtualDiv", "_MirrorOperator")
+"""In the names of operators that the front end adds where a network is cut."""
 _MOST_ROUNDS = 200
 _MOST_STEPS = 30
 _Key: TypeAlias = tuple[str, str]
@@ -107,7 +112,7 @@ class _Side:
             node, place = source[0], 0
             if node.op == "Receive":
                 return None  # another stage made it
-            helps = any(word in (node.full_name or "") for word in _HELPERS)
+            helps = any(word in (node.full_name or "") for word in HELPERS)
             if family(node.op) not in _TRANSPARENT and not helps:
                 made = self.ops.get(node)
                 return None if made is None or _reads_accumulated(node) else made.index
@@ -121,7 +126,7 @@ class _Side:
             if not waiting:
                 break
             node = waiting.pop()
-            helps = any(word in (node.full_name or "") for word in _HELPERS)
+            helps = any(word in (node.full_name or "") for word in HELPERS)
             made = self.ops.get(node)
             if family(node.op) in _TRANSPARENT or helps:
                 waiting += list(readers(node))
@@ -132,18 +137,7 @@ class _Side:
 
 def _reads_accumulated(node: Node) -> bool:
     """Whether a node reads what gradients of micro-batches are added up in."""
-    return any(_is_accumulated(_parameter(node, place)) for place in range(len(node.inputs)))
-
-
-def _is_accumulated(parameter: GraphParameter | None) -> bool:
-    return parameter is not None and str(parameter.name).startswith(_ACCUMULATED)
-
-
-def _parameter(node: Node, place: int) -> GraphParameter | None:
-    source: object = node.inputs[place] if place < len(node.inputs) else None
-    while isinstance(source, Node) and source.op in ("Load", "Depend"):
-        source = source.inputs[0] if source.inputs else None
-    return source if isinstance(source, GraphParameter) else None
+    return any(is_accumulated(parameter_of(node, place)) for place in range(len(node.inputs)))
 
 
 def _given(node: Node, place: int) -> Hashable:
@@ -151,12 +145,10 @@ def _given(node: Node, place: int) -> Hashable:
 
     What accumulates gradients stands for them, and is nothing that the other run has.
     """
-    source: object = node.inputs[place] if place < len(node.inputs) else None
-    while isinstance(source, Node) and source.op in ("Load", "Depend"):
-        source = source.inputs[0] if source.inputs else None
-    if isinstance(source, GraphParameter):
-        return None if _is_accumulated(source) else source.name
-    text = str(source)
+    parameter = parameter_of(node, place)
+    if parameter is not None:
+        return None if is_accumulated(parameter) else parameter.name
+    text = str(node.inputs[place]) if place < len(node.inputs) else ""
     return text if "Bool" in text or text in ("True", "False") else None
 
 

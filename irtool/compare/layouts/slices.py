@@ -123,7 +123,9 @@ def cuts(whole: Sequence[int], counts: Sequence[int], ranks: Sequence[int]) -> I
 
 
 def best_cut(
-    ways: Sequence[Cut], error: Callable[[Cut], float], known: Mapping[tuple[int, ...], Cut]
+    ways: Sequence[Cut],
+    error: Callable[[Cut], float],
+    known: Mapping[tuple[tuple[int, ...], tuple[int, ...]], Cut],
 ) -> Cut:
     """The way under which the parts agree best with the other run.
 
@@ -132,11 +134,11 @@ def best_cut(
     Args:
         ways: at least one.
         error: how far the joined tensor is from the other run's.
-        known: ways that were right before, by the counts of parts.
+        known: ways that were right before, by dimensions of the whole and counts of parts.
     """
     if len(ways) == 1:
         return ways[0]
-    before = known.get(ways[0].counts)
+    before = known.get((ways[0].whole, ways[0].counts))
     first = next((way for way in ways if before is not None and way.parts == before.parts), ways[0])
     best, least = first, error(first)
     for way in ways:

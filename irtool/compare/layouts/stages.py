@@ -9,6 +9,7 @@ are.  Activations are joined with the batch; gradients of parameters are terms o
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -132,10 +133,13 @@ def _parts(
                     part.ops.append(mine)
             partners = {b: whole.ops[a].name for a, b in same_operators(whole, part).items()}
             taken = set(partners.values())
+            counts: Counter[str] = Counter()
             for op in part.ops:
-                is_shared = micro_of(op.node) is None and op.name not in taken
-                own = op.name if is_shared else f"{op.name} of micro-batch {micro}"
-                here = partners.get(op.index, own)
+                here = partners.get(op.index, op.name)
+                if op.index not in partners and (micro_of(op.node) is not None or here in taken):
+                    scope = op.name.rpartition("-op")[0]  # the same one in all micro-batches
+                    here = f"{scope}-op{counts[scope]} of each micro-batch"
+                    counts[scope] += 1
                 names[rank, op.name] = here
                 op.name = here
             yield rank * micros + micro, part

@@ -7,13 +7,16 @@ additions has not been added up yet; what comes out of an AllReduce has.
 Gradients are partial further back.  Where ranks compute the same loss, MindSpore divides its
 gradient by their number (``_VirtualDiv``), and each of the sums behind takes that out again.
 Everything between is linear in the gradient: the sum over the ranks that hold the same part is it.
+
+Gradients of micro-batches are added up in a parameter before a collective adds up that; and a stage
+of a pipeline sends on what it has, terms of a sum as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from irtool.compare.layouts.ranks import operand
+from irtool.compare.layouts.ranks import is_accumulated, operand, parameter_of
 from irtool.compare.tensors.semantics import family
 from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
@@ -42,13 +45,39 @@ def partial_sums(dump: Dump, rank: int) -> Sums:
     sums: Sums = {}
     for graph in dump.graphs:
         gradients = gradient_nodes(graph.nodes)
+        added = _accumulated(graph.nodes)
         for node in graph.nodes:
             info = collective(node) if node.op in _ADD_UP else None
             if info is None or info.reduction not in (None, "sum") or not info.ranks:
                 continue
             if rank in info.ranks and len(info.ranks) > 1:
-                _mark(node, frozenset(info.ranks), gradients, sums)
+                _mark(node, frozenset(info.ranks), gradients, added, sums)
+        for node in graph.nodes:
+            if node.op == "Send" and node in gradients:
+                _mark_sent(node, gradients, sums)
     return sums
+
+
+def _accumulated(nodes: Sequence[Node]) -> dict[str, list[tuple[Node, int]]]:
+    """What is added up in each parameter that takes gradients of micro-batches."""
+    added: dict[str, list[tuple[Node, int]]] = {}
+    for node in nodes:
+        target = parameter_of(node, 0) if node.op == "AssignAdd" else None
+        source = operand(node, 1) if target is not None and is_accumulated(target) else None
+        if target is not None and source is not None:
+            added.setdefault(str(target.name), []).append(source)
+    return added
+
+
+def _mark_sent(node: Node, gradients: set[Node], sums: Sums) -> None:
+    """Mark a gradient that goes to the stage before: it is what those are that it is made of."""
+    key = operand(node, 0)
+    if key is None or key in sums:
+        return
+    sources = [operand(key[0], place) for place in range(len(key[0].inputs))]
+    groups = [sums[item] for item in sources if item in sums and item[0] in gradients]
+    if groups:
+        sums[key] = frozenset().union(*groups)
 
 
 def gradient_nodes(nodes: Sequence[Node]) -> set[Node]:
@@ -60,16 +89,29 @@ def gradient_nodes(nodes: Sequence[Node]) -> set[Node]:
     found: set[Node] = set()
     for node in nodes:
         if (node.full_name or "").startswith("Gradients") or any(
-            isinstance(source, Node) and source in found for source in node.inputs
+            isinstance(source, Node) and source in found for source in _data(node)
         ):
             found.add(node)
     return found
 
 
-def _mark(node: Node, group: Group, gradients: set[Node], sums: Sums) -> None:
+def _data(node: Node) -> Sequence[object]:
+    """What a node computes with, without what it only waits for, as schedules make it."""
+    if node.op in ("Receive", "UpdateState"):
+        return ()
+    return node.inputs[:1] if node.op in ("Depend", "Load") else node.inputs
+
+
+def _mark(
+    node: Node,
+    group: Group,
+    gradients: set[Node],
+    added: Mapping[str, Sequence[tuple[Node, int]]],
+    sums: Sums,
+) -> None:
     """Mark what is added up by a collective, back to where the parts are made."""
     start = operand(node, 0)
-    waiting = [start] if start is not None else []
+    waiting = [start] if start is not None else _added_to(node, added)
     while waiting:
         key = waiting.pop()
         maker = key[0]
@@ -79,8 +121,21 @@ def _mark(node: Node, group: Group, gradients: set[Node], sums: Sums) -> None:
         if VIRTUAL_DIVISION in (maker.full_name or ""):
             continue
         sources = [operand(maker, place) for place in range(len(maker.inputs))]
+        waiting += _added_to(maker, added)
         if maker in gradients:
             waiting += [item for item in sources if item is not None and item[0] in gradients]
         elif family(maker.op) in _LINEAR or maker.op in _FACTORS:
             several = family(maker.op) == "sum"
             waiting += [item for item in sources[: None if several else 1] if item is not None]
+
+
+def _added_to(
+    node: Node, added: Mapping[str, Sequence[tuple[Node, int]]]
+) -> list[tuple[Node, int]]:
+    """What was added up in the parameters that a node reads."""
+    found: list[tuple[Node, int]] = []
+    for place in range(len(node.inputs) if added else 0):
+        parameter = parameter_of(node, place)
+        if parameter is not None:
+            found += added.get(str(parameter.name), ())
+    return found

@@ -15,7 +15,7 @@ from irtool.compare.tensors.join import Joined
 from irtool.compare.tensors.judging.past import Training
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.measuring.measure import Scheduler
-from irtool.compare.tensors.model import NoTensors, TensorRun
+from irtool.compare.tensors.model import NoTensors, Shape, TensorRun
 from irtool.compare.tensors.open import Unit
 from irtool.compare.tensors.pairing.fingerprints import partners
 from irtool.compare.tensors.pairing.msprobe_maps import NameMaps
@@ -255,27 +255,56 @@ def _other_ranks(left: RunSide, right: RunSide) -> str:
 
 
 def are_cut_otherwise(left: RunSide, right: RunSide) -> bool:
-    """Whether two runs of MindSpore's own dump are cut over different numbers of ranks."""
+    """Whether runs are cut in different ways, and graphs tell how.
+
+    That is so of two runs of MindSpore's own dump, and of one beside another framework's run on
+    one device.
+    """
     counts = [len({key[0] for key in side.units}) for side in (left, right)]
-    own = all(
+    if 0 in counts or counts == [1, 1]:
+        return False
+    if counts[0] == counts[1] and not _hold_other_slices(left, right):
+        return False
+    sides = zip((left, right), counts, strict=True)
+    return all(_is_own(side) or count == 1 for side, count in sides)
+
+
+def _hold_other_slices(left: RunSide, right: RunSide) -> bool:
+    """Whether the lowest ranks of as many ranks hold parameters of other shapes."""
+    if not (_is_own(left) and _is_own(right)):
+        return False
+    shapes: list[dict[str, Shape]] = []
+    for side in (left, right):
+        try:
+            run = read_unit(side.units[min(side.units)])
+        except NoTensors:
+            return False
+        shapes.append(
+            {
+                op.name: run.columns.shapes[op.outputs[0]]
+                for op in run.ops
+                if op.type == "Parameter" and op.outputs
+            }
+        )
+    ours, theirs = shapes
+    return any(ours[name] != theirs[name] for name in ours.keys() & theirs.keys())
+
+
+def _is_own(side: RunSide) -> bool:
+    """Whether a run has MindSpore's own dump, which its graphs explain."""
+    return all(
         isinstance(unit, Unit) and isinstance(unit.source, TensorDump)
-        for side in (left, right)
         for unit in side.units.values()
     )
-    return own and 0 not in counts and counts[0] != counts[1]
 
 
 def _compare_cut(left: RunSide, right: RunSide, settings: Settings) -> list[UnitResult]:
     """Compare a run on one device with one that is cut over several, step by step."""
-    from irtool.compare.layouts.comparison import CannotJoin, compare_layouts
+    from irtool.compare.layouts.comparison import CannotJoin, compare_layouts, compare_with_other
 
     ranks = [sorted({key[0] for key in side.units}) for side in (left, right)]
     if min(map(len, ranks)) > 1:
-        right.complaints.append(
-            f"tensors cannot be compared: the runs are cut over {len(ranks[0])} and "
-            f"{len(ranks[1])} ranks; compare each with a run on one device"
-        )
-        return []
+        return _compare_both(left, right, settings)
     is_left = len(ranks[0]) == 1
     whole, cut = (left, right) if is_left else (right, left)
     units: list[UnitResult] = []
@@ -290,14 +319,22 @@ def _compare_cut(left: RunSide, right: RunSide, settings: Settings) -> list[Unit
         graphs = [join_graph(cut, run) for run in runs.values()]
         joined = join_graph(whole, one), graphs[0]
         training: Training = "steps before" if key[1] > 0 else "first step"
+        schedule = settings.schedule
         try:
-            found = compare_layouts(
-                one, runs, is_left=is_left, schedule=settings.schedule, training=training
-            )
+            if _is_own(whole):
+                found = compare_layouts(
+                    one, runs, is_left=is_left, schedule=schedule, training=training
+                )
+            else:
+                found = compare_with_other(
+                    one, runs, _begin(cut), is_left=is_left, schedule=schedule, training=training
+                )
         except CannotJoin as error:
             cut.complaints.append(f"tensors cannot be compared: {error}")
             continue
         result = found.comparison
+        if not _is_own(whole):
+            result.fingerprints = partners(result.left, result.right)
         result.joined_left, result.joined_right = joined if is_left else joined[::-1]
         units.append(_unit(_joined_name(key, runs), result, found))
         for side, read in ((whole, [one]), (cut, runs.values())):
@@ -305,6 +342,58 @@ def _compare_cut(left: RunSide, right: RunSide, settings: Settings) -> list[Unit
         _forget(units, settings)
         gc.collect()
     return units
+
+
+def _compare_both(left: RunSide, right: RunSide, settings: Settings) -> list[UnitResult]:
+    """Compare two runs of MindSpore that are cut over several devices each, step by step."""
+    from irtool.compare.layouts.comparison import CannotJoin, compare_both
+
+    units: list[UnitResult] = []
+    for step in sorted({key[1:] for key in left.units} & {key[1:] for key in right.units}):
+        if settings.step not in (None, step[0]):
+            continue
+        runs: list[dict[int, TensorRun]] = []
+        for side in (left, right):
+            keys = [key for key in sorted(side.units) if key[1:] == step]
+            read = {key[0]: run for key in keys if (run := _read(side, key)) is not None}
+            for run in read.values():
+                join_graph(side, run)
+                side.complaints += [f"{run.path}: {text}" for text in run.problems]
+            runs.append(read)
+        training: Training = "steps before" if step[0] > 0 else "first step"
+        try:
+            found = compare_both(
+                (runs[0], runs[1]), (_begin(left), _begin(right)),
+                schedule=settings.schedule, training=training,
+            )  # fmt: skip
+        except CannotJoin as error:
+            right.complaints.append(f"tensors cannot be compared: {error}")
+            continue
+        words = [f"step {step[0]}"] * (step[0] >= 0)
+        words.append(" and ".join(_put_together(read) for read in runs))
+        units.append(_unit(", ".join(words), found.comparison, found))
+        _forget(units, settings)
+        gc.collect()
+    return units
+
+
+def _begin(side: RunSide) -> Dump:
+    """The network of a run before it is cut.
+
+    Raises:
+        CannotJoin: the run has no such dump.
+    """
+    from irtool.compare.layouts.comparison import CannotJoin
+
+    compilations = side.run.across_ranks() if side.run is not None else {}
+    for rank in sorted(compilations):
+        begin = compilations[rank].begin
+        if begin is not None:
+            return begin
+    raise CannotJoin(
+        f"{side.path}: it has no step_parallel_begin dump, which says what tensors are before they "
+        "are cut; compare it with a run of MindSpore on one device"
+    )
 
 
 def _compare_declared(

@@ -165,9 +165,9 @@ def _magnification(terms: _Terms) -> tuple[float, float]:
     if kind == "matmul" and not gradient and len(norms) >= 2:
         random = norms[0] * norms[1] / math.sqrt(length)
         return max(1.0, random / norm), norms[0] * norms[1] * 0.8
+    if kind in ("matmul", "convolution") and gradient and len(output) == 1 and inputs:
+        return max(1.0, norms[0] / norm), norms[0] * math.sqrt(length)  # of a bias: adds rows up
     if kind == "matmul":
-        if len(output) == 1 and inputs:  # the gradient of a bias adds rows up
-            return max(1.0, norms[0] / norm), norms[0] * math.sqrt(length)
         return 2.0, 0.0
     if kind in ("reduce", "bias gradient", "scatter"):
         return max(1.0, norms[0] / norm), norms[0] * math.sqrt(length)

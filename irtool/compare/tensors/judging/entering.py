@@ -140,13 +140,14 @@ class Entering:
         dtypes = self.left.columns.dtypes[places[0]], self.right.columns.dtypes[places[1]]
         unit = self.unit(places)
         # msprobe states the norm of a tensor in half precision in half precision.
-        even = unit / 4 if measure.exact else unit
+        share = evenly(math.prod(self.left.columns.shapes[places[0]]))
+        even = unit * share if measure.exact else unit
         if dtypes[0] != dtypes[1] and measure.error <= unit and abs(scale_of(measure)) <= even:
             return False
         is_small = measure.error <= _COARSEST and unit < _FINE
         ours, theirs = self.true_units(places) if is_small else (unit, unit)
         coarse = max(ours, theirs)
-        if ours != theirs and measure.error <= coarse and abs(scale_of(measure)) <= coarse / 4:
+        if ours != theirs and measure.error <= coarse and abs(scale_of(measure)) <= coarse * share:
             self.judged.lowered = self.judged.lowered or self.lowered_text(places, coarse)
             return False
         other_operator = self.judged.pair.left.type != self.judged.pair.right.type
@@ -299,6 +300,15 @@ class Entering:
         judged.error_in = past.worst
         judged.budget = max(past.worst, 2.0**-24)
         judged.z = measure.error / judged.budget
+
+
+def evenly(size: int) -> float:
+    """Units that rounding so many elements may change their factor by: a quarter, or four sigma.
+
+    Args:
+        size: number of elements; each is off by up to a unit, up as often as down.
+    """
+    return min(1.0, max(0.25, 4.0 / math.sqrt(3.0 * max(1, size))))
 
 
 def _factor_of(op: Op) -> float | None:

@@ -77,17 +77,18 @@ def _by_casts(run: TensorRun, place: int) -> float:
 def _by_extremes(run: TensorRun, place: int) -> float:
     """Of stated figures: whether the largest and the smallest value are some of a shorter type.
 
-    Values that a type of 24 bits has at random are not, but once in a hundred million times;
-    whole and other short numbers say nothing.
+    Values that a type of 24 bits has at random are not, but once in eight thousand times (twice,
+    once in a hundred million); zero, whole and other short numbers say nothing.
     """
     columns = run.columns
     most, least = columns.most[place], columns.least[place]
     if columns.dtypes[place] != "Float32" or not (math.isfinite(most) and math.isfinite(least)):
         return 0.0
-    if most == least or any(math.frexp(extreme)[0] * 16 % 1 == 0 for extreme in (most, least)):
+    telling = [extreme for extreme in (most, least) if math.frexp(extreme)[0] * 16 % 1]
+    if most == least or not telling:
         return 0.0
     for name, bits in (("BFloat16", 8), ("Float16", 11)):  # what has 8 bits has 11 as well
-        if all(math.frexp(extreme)[0] * 2**bits % 1 == 0 for extreme in (most, least)):
+        if all(math.frexp(extreme)[0] * 2**bits % 1 == 0 for extreme in telling):
             return roundoff(name)
     return 0.0
 
