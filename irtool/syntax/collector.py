@@ -16,14 +16,10 @@ class CollectorPause:
     once so much was read since, and for so long, that the collection hardly counts.
     """
 
-    _COLLECT_EVERY = 1 << 20
-    """Characters at least."""
+    _COLLECT_EVERY = 128 << 20
+    """Characters at least: models of so many take one or two hundred megabytes."""
     _SHARE = 20
     """Times as long as the last collection took, in time of the processor."""
-    _LITTLE = 32 << 20
-    """Characters that may wait for longer: models of so many take some hundred megabytes."""
-    _SHARE_OF_LITTLE = 100
-    """As :attr:`_SHARE`, up to :attr:`_LITTLE`."""
     read = 0
     last = 0.0
     ended = 0.0
@@ -58,5 +54,4 @@ class CollectorPause:
     @classmethod
     def _is_due(cls) -> bool:
         """Whether the process worked long enough since the last collection."""
-        share = cls._SHARE if cls.read >= cls._LITTLE else cls._SHARE_OF_LITTLE
-        return time.process_time() - cls.ended >= share * cls.last
+        return time.process_time() - cls.ended >= cls._SHARE * cls.last

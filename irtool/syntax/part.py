@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 _ENTRY = 400
 """Bytes of an entry of a memo, its key and value apart from their text."""
+_HOLE = 150
+"""Bytes of what stands in one hole, in the key of such an entry and in its value."""
 _PER_CHARACTER = 6
 """Bytes that a character of a text takes in its key and, decoded, in its value."""
 
@@ -170,7 +172,7 @@ class _Known(Aging[T], Generic[T]):
 
     def made(self, key: Holes) -> T:
         """The value for holes that were not asked for lately."""
-        size = _ENTRY + _ENTRY * len(key)
+        size = _ENTRY + _HOLE * len(key)
         value = self.again(key, size) if self.elder else None
         if value is None:
             value = self.part(("",) * self.part.start + key)

@@ -187,7 +187,7 @@ def _outline_size(text: str) -> int:
 
 def _template_size(text: str) -> int:
     """Bytes of a template that was made of a record."""
-    return 1000 + 40 * len(text)
+    return 1000 + 20 * len(text)
 
 
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")

@@ -106,13 +106,21 @@ def test_what_is_read_and_dropped_is_collected_before_long(
     assert max(seen) <= 12
 
 
-@pytest.mark.parametrize(("read", "is_due"), [((32 << 20) - 1, False), (32 << 20, True)])
-def test_little_garbage_waits_longer_for_its_collection(
-    read: int, is_due: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("before", "collections"), [((128 << 20) - 1, 0), (128 << 20, 1)])
+def test_a_collection_waits_until_much_was_read(
+    before: int, collections: int, samples: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CollectorPause, "read", read)
+    monkeypatch.setattr(CollectorPause, "read", before)
+    monkeypatch.setattr(CollectorPause, "last", 0.0)
+    generations: list[int] = []
+    monkeypatch.setattr(gc, "collect", lambda generation=2: generations.append(generation))
+    irtool.load(samples / "custom_rules" / "step_parallel_begin_0001.ir")
+    assert generations.count(2) == collections
+
+
+def test_a_collection_waits_until_it_hardly_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CollectorPause, "last", 1.0)
     monkeypatch.setattr(CollectorPause, "ended", 0.0)
-    for seconds, is_due_then in [(19, False), (20, is_due), (99, is_due), (100, True)]:
+    for seconds, is_due in [(19, False), (20, True)]:
         monkeypatch.setattr(time, "process_time", lambda now=seconds: float(now))
-        assert CollectorPause._is_due() == is_due_then  # pyright: ignore[reportPrivateUsage]
+        assert CollectorPause._is_due() == is_due  # pyright: ignore[reportPrivateUsage]
