@@ -123,7 +123,7 @@ def command(
         judged = judge(pairs, limits, over, configuration, asked.machine, build or "", wanted)
         findings += judged.findings
         if trend is not None:
-            write_trend(trend, trend_page, judged.build, limits)
+            write_trend(trend, trend_page, judged, limits)
     made = fingerprinted(findings, lambda finding: relative(finding.file))
     report = _report(made, rules, asked, (2 if new is not None else 1) * len(pairs))
     write_findings(

@@ -35,10 +35,11 @@ _BUILD_NAMES = ("IRTOOL_BUILD", "GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_ID")
 
 @dataclass(frozen=True, slots=True)
 class Budgeted:
-    """What came of the budgets: findings, and the build as a trend keeps it."""
+    """What came of the budgets: findings, the build as a trend keeps it, measures not judged."""
 
     findings: tuple[Finding, ...]
     build: Build
+    unjudged: tuple[str, ...] = ()
 
 
 def limits_of(configuration: Configuration, options: Sequence[str]) -> tuple[Limit, ...]:
@@ -129,7 +130,8 @@ def judge(
     for measure, why in missing:
         note(f"not judged: {measure}: {why}")
     above = tuple(dict.fromkeys(finding.key.partition(" ")[0] for finding in findings))
-    return Budgeted(tuple(findings), Build(name or _build_name(), tuple(ranks), above))
+    build = Build(name or _build_name(), tuple(ranks), above)
+    return Budgeted(tuple(findings), build, tuple(dict.fromkeys(each for each, _ in missing)))
 
 
 def _measured(
@@ -182,7 +184,7 @@ def _build_name() -> str:
     return next((os.environ[name] for name in _BUILD_NAMES if os.environ.get(name)), "")
 
 
-def write_trend(path: str, page: str | None, build: Build, limits: Sequence[Limit]) -> None:
+def write_trend(path: str, page: str | None, judged: Budgeted, limits: Sequence[Limit]) -> None:
     """Write a build behind those of a trend file, and the page of all.
 
     A build of the same name as the last one takes its place: a job that was run again.
@@ -192,6 +194,7 @@ def write_trend(path: str, page: str | None, build: Build, limits: Sequence[Limi
     """
     from irtool.linting.budget import BudgetError, read_trend, trend_line
 
+    build = judged.build
     builds: list[Build] = []
     if os.path.exists(path):
         try:
@@ -209,4 +212,6 @@ def write_trend(path: str, page: str | None, build: Build, limits: Sequence[Limi
         from irtool.report.page.write import render_page
         from irtool.report.trend import trend_report
 
-        write_file(page, render_page(trend_report(builds, limits)), over_input=True)
+        write_file(
+            page, render_page(trend_report(builds, limits, judged.unjudged)), over_input=True
+        )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import pairwise
 
-from irtool.ir.units import quantity_text
+from irtool.ir.units import plural, quantity_text
 from irtool.linting.budget import MEANINGS, MEASURES, UNITS, Build, Limit, Measure
 from irtool.report.model import Amount, Answer, Column, Element, Picture, Report, Table
 from irtool.report.page.charts import Series, line_chart
@@ -12,14 +14,22 @@ from irtool.report.text import shortened
 
 _LEAST_CHANGE = 0.0005
 """Part of a value from which on a change is shown: less is 0.0 %."""
+_LEAST_RISE = 0.01
+"""Part of a value from which on a rise between two earlier builds is told."""
+_HASH = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+_MOST_HASH = 10
+"""Characters that are shown of a commit's hash."""
 
 
-def trend_report(builds: Sequence[Build], limits: Sequence[Limit]) -> Report:
+def trend_report(
+    builds: Sequence[Build], limits: Sequence[Limit], unjudged: Sequence[str] = ()
+) -> Report:
     """All builds of a trend file.
 
     Args:
         builds: in their order.
         limits: the budget of now; absolute limits for all ranks are drawn.
+        unjudged: measures with a limit that the last build was not held against.
     """
     measures: list[Measure] = [
         measure
@@ -29,12 +39,28 @@ def trend_report(builds: Sequence[Build], limits: Sequence[Limit]) -> Report:
     elements: list[Element] = []
     elements += [_chart(builds, limits, measure) for measure in measures]
     elements.append(_table(builds, measures))
+    return Report("gate: what builds cost", _answer(builds, limits, unjudged), elements)
+
+
+def _answer(builds: Sequence[Build], limits: Sequence[Limit], unjudged: Sequence[str]) -> Answer:
     last = builds[-1] if builds else None
-    above = ", ".join(last.exceeded) if last is not None else ""
-    text = f"the last of {len(builds)} builds is above its budget: {above}" if above else (
-        f"{len(builds)} builds, the last one within its budget"
-    )  # fmt: skip
-    return Report("gate: what builds cost", Answer(text, "bad" if above else "good"), elements)
+    if last is not None and last.exceeded:
+        above = ", ".join(last.exceeded)
+        return Answer(
+            f"the last of {plural(len(builds), 'build')} is above its budget: {above}", "bad"
+        )
+    text = plural(len(builds), "build")
+    if not limits:
+        return Answer(f"{text}, without a budget")
+    if unjudged:
+        told = f"{text}, the last one within its budget; not judged: {', '.join(unjudged)}"
+        return Answer(told, "unknown")
+    return Answer(f"{text}, the last one within its budget", "good")
+
+
+def _name(build: Build) -> str:
+    """What a build is called: of a commit's hash the beginning, by which people know it."""
+    return build.build[:_MOST_HASH] if _HASH.fullmatch(build.build) else build.build
 
 
 def _most(build: Build, measure: Measure) -> float | None:
@@ -61,7 +87,7 @@ def _chart(builds: Sequence[Build], limits: Sequence[Limit], measure: Measure) -
         if entry.measure == measure and not entry.relative and not entry.place
     ]
     limit = min(absolute, default=None)
-    names = [build.build for build in builds]
+    names = [_name(build) for build in builds]
     chart = line_chart(
         series, x_title="build", kind=UNITS[measure], limit=limit, height=200, names=names
     )
@@ -79,23 +105,40 @@ def _note(builds: Sequence[Build], measure: Measure, limit: float | None) -> str
     if last is not None and before:
         more = (last - before) / before
         change = f"{more:+.1%} since" if abs(more) >= _LEAST_CHANGE else "as"
-        parts.append(f"{change} {shortened(builds[-2].build, 12)}")
+        parts.append(f"{change} {shortened(_name(builds[-2]), 12)}")
+    rise = _largest_rise(builds, measure)
+    if rise is not None:
+        build, more = rise
+        parts.append(f"rose most in {shortened(_name(build), 12)} ({more:+.1%})")
     if limit is not None:
         parts.append(f"at most {quantity_text(limit, unit)}")
     return f"{', '.join(parts)}: {MEANINGS[measure]}"
 
 
+def _largest_rise(builds: Sequence[Build], measure: Measure) -> tuple[Build, float] | None:
+    """The build that needs most more than the one before it, and by which part; None: none does.
+
+    The last build is left out: what it needs is told anyway.
+    """
+    rises: list[tuple[Build, float]] = []
+    for before, build in pairwise(builds[:-1]):
+        old, new = _most(before, measure), _most(build, measure)
+        if old and new is not None and new - old >= _LEAST_RISE * old:
+            rises.append((build, (new - old) / old))
+    return max(rises, key=lambda rise: rise[1], default=None)
+
+
 def _table(builds: Sequence[Build], measures: Sequence[Measure]) -> Table:
     columns = [
         Column("build"),
-        *(Column(measure, UNITS[measure]) for measure in measures),
         Column("above its budget"),
+        *(Column(measure, UNITS[measure]) for measure in measures),
     ]
     rows = [
         [
-            build.build,
-            *(Amount(_most(build, measure), UNITS[measure]) for measure in measures),
+            _name(build),
             ", ".join(build.exceeded),
+            *(Amount(_most(build, measure), UNITS[measure]) for measure in measures),
         ]
         for build in reversed(builds)
     ]

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from irtool.cli.main import main
+from irtool.linting.budget import Build, Measured
+from irtool.report.trend import trend_report
 
 
 def gate(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -304,6 +306,35 @@ def test_a_trend_has_a_line_a_build(
     assert "above its budget: statements" in text
     assert "as a, at most 90: statements of the last graph" in text
     assert re.search(r"<title>b, (all ranks|rank 0): \d+</title>", text)
+
+
+@pytest.mark.parametrize(
+    ("budget", "headline"),
+    [
+        ((), "1 build, without a budget"),
+        (("--budget", "statements=94"), "1 build, the last one within its budget"),
+        (("--budget", "statements=+1%"),
+         "1 build, the last one within its budget; not judged: statements"),
+    ],
+)  # fmt: skip
+def test_a_trend_says_what_the_last_build_was_held_against(
+    budget: tuple[str, ...], headline: str, capsys: pytest.CaptureFixture[str], samples: Path,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    page = tmp_path / "trend.html"
+    gate(capsys, samples / "mlp_semi_auto", "--trend", tmp_path / "trend.jsonl", "--trend-page",
+         page, *budget)  # fmt: skip
+    assert f">{headline}<" in page.read_text()
+
+
+@pytest.mark.parametrize(("rise", "is_told"), [(99, False), (100, True)])
+def test_a_trend_names_the_build_in_which_a_measure_rose_most(rise: int, is_told: bool) -> None:
+    counts = {"a": 10_000, "f" * 40: 10_000 + rise, "c": 10_000 + rise, "d": 1}
+    builds = [
+        Build(name, (Measured(0, 0, {"statements": count}, {}),)) for name, count in counts.items()
+    ]
+    notes = str(trend_report(builds, ()).elements)
+    assert ("rose most in ffffffffff (+1.0%)" in notes) == is_told
 
 
 @pytest.mark.parametrize(
