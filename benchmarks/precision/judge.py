@@ -5,7 +5,10 @@
 Each pair is compared twice: with its tensors, and by the statistics that msprobe itself wrote.
 A fault counts as named where the first operator that is named is one of those around its entry, or
 where what a run starts from (weights, data, labels) is, and differs.  A run with half precision
-inside has to be seen (exit 1) with nobody accused; a healthy one has to accuse nobody.
+inside has to be seen (exit 1) with nobody accused; a healthy one has to accuse nobody.  Faults that
+change no bit are left out.  Of those that only reorder numbers statistics show nothing: there the
+answer that an operator or the order of its inputs is at fault, or that order cannot be told, is
+"cannot be told".  "named later" is a fault among the first three operators that are accused.
 """
 
 from __future__ import annotations
@@ -20,9 +23,16 @@ from collections import Counter
 from irtool.compare.runs.comparison import RunComparison, compare_runs
 from irtool.compare.runs.sides import RunSide, side_of_run
 from irtool.compare.runs.units import Settings, read_unit
+from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import NoTensors
 from irtool.report.diff.runs.sentences import why_text
 from irtool.syntax.run import load_run
+
+REORDERS = frozenset(
+    ("batch_order", "source_order", "labels", "label_shift", "pairs_shifted", "channels", "groups",
+     "wrong_heads", "transposed")
+)  # fmt: skip
+"""Faults that put the same numbers into another order."""
 
 
 def side_of(path: str, statistics: bool) -> RunSide:
@@ -39,21 +49,30 @@ def side_of(path: str, statistics: bool) -> RunSide:
     return side
 
 
-def verdict(found: RunComparison, entry: dict[str, object]) -> str:
+def names_of(judged: Judged) -> set[str]:
+    """Operators that are named with one that is accused."""
+    ops = (judged.pair.left, judged.pair.right, judged.maker_left, judged.maker_right)
+    return {op.name for op in ops if op is not None}
+
+
+def verdict(found: RunComparison, entry: dict[str, object], level: str = "tensors") -> str:
     first = found.first
-    names = set()
-    if first is not None:
-        ops = (first.pair.left, first.pair.right, first.maker_left, first.maker_right)
-        names = {op.name for op in ops if op is not None}
     if entry["kind"] == "healthy":
-        return "accused" if first is not None else "quiet"
+        return "accused" if first is not None else "told" if found.is_suspicious else "quiet"
     if entry["kind"] == "lowered":
         if first is not None:
             return "accused"
         return "listed" if found.is_suspicious else "missed"
+    wanted: set[str] = set(entry["enters"])  # type: ignore[call-overload]
+    if first is not None and names_of(first) & wanted:
+        return "named"
+    hides = level == "statistics" and entry["fault"] in REORDERS
+    if hides and (first.may_be_order if first is not None else not found.is_suspicious):
+        return "cannot be told"
     if first is None:
         return "told" if found.is_suspicious else "missed"
-    return "named" if names & set(entry["enters"]) else "wrong"  # type: ignore[arg-type]
+    accused = found.tensors.faults[:3] if found.tensors is not None else []
+    return "named later" if any(names_of(item) & wanted for item in accused) else "wrong"
 
 
 def main() -> int:
@@ -78,7 +97,9 @@ def main() -> int:
                 if not found.units:
                     print("no tensors", name)
                     continue
-                word = verdict(found, entry)
+                if entry["kind"] == "fault" and not entry["enters"]:
+                    continue
+                word = verdict(found, entry, level)
                 kind = "fault" if entry["kind"] == "fault" else entry["kind"]
                 tallies.setdefault((f"{entry['type']} {level}", kind), Counter())[word] += 1
                 if word not in ("named", "quiet", "listed"):

@@ -52,6 +52,7 @@ class Here:
     fault = "none"
     tp_group = dp_group = None
     at = 1
+    is_half = False
 
 
 def site(name: str, at: int, rank: int | None = None) -> bool:
@@ -277,6 +278,8 @@ def groups(cut: Cut) -> None:
 def rank_main(out: str, cut: Cut, rank: int, fault: str, level: str, seed: int, task: str) -> None:
     """One rank of one run; network, weights and data depend on the seed alone."""
     torch.set_num_threads(1)
+    if Here.is_half:
+        torch.set_default_dtype(torch.bfloat16)
     if rank % 2:  # other kernels on half of the ranks
         torch.backends.mkldnn.enabled = False
     Here.rank, Here.cut, Here.fault = rank, cut, fault
@@ -405,8 +408,10 @@ def main() -> int:
     parser.add_argument("--levels", nargs="*", default=["mix", "L1"])
     parser.add_argument("--only", nargs="*", help="layouts, by name")
     parser.add_argument("--faults", type=int, default=99, help="of each layout")
+    parser.add_argument("--half", action="store_true", help="all of it in BFloat16")
     asked = parser.parse_args()
     out = os.path.abspath(asked.out)
+    Here.is_half = asked.half
     draw = random.Random(asked.seed)
     truth: dict[str, dict[str, object]] = {}
     for level in asked.levels:

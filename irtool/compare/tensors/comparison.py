@@ -13,6 +13,7 @@ from irtool.compare.tensors.judging.judge import Judge
 from irtool.compare.tensors.judging.lookback import look_back
 from irtool.compare.tensors.judging.otherwise import called_otherwise
 from irtool.compare.tensors.judging.past import Training
+from irtool.compare.tensors.judging.regrouped import regrouped
 from irtool.compare.tensors.judging.scaling import gradient_scale
 from irtool.compare.tensors.judging.verdict import Judged, first_fault
 from irtool.compare.tensors.measuring.measure import Measure, Scheduler, Sides, measure_all
@@ -149,11 +150,20 @@ def compare_tensors(
     _state_norms(left, right, measures)
     scale = gradient_scale(pairs, slots, measures)
     makers = Makers(left, right, pairs)
-    judge = Judge(
-        left, right, measures, makers, same, training, changed or {}, sharded, noise or {}
-    )
-    judged = [judge.judge(pair, tensors) for pair, tensors in zip(pairs, slots, strict=True)]
-    first = _first(judged, makers)
+    otherwise: dict[int, str] = {}
+    while True:
+        judge = Judge(
+            left, right, measures, makers, same, training, changed or {}, sharded, noise or {},
+            otherwise,
+        )  # fmt: skip
+        judged = [judge.judge(pair, tensors) for pair, tensors in zip(pairs, slots, strict=True)]
+        first = _first(judged, makers)
+        if first is None or crossing is not None or sharded:
+            break
+        found = regrouped(left, right, judged, taken_calls(pairs), measures)
+        if not found:
+            break
+        otherwise.update(found)
     if first is not None and crossing is None and not sharded:
         first = called_otherwise(left, right, first, taken_calls(pairs)) or first
     if first is not None and first.entered and not (first.maker_left or first.maker_right):

@@ -170,11 +170,12 @@ class Entering:
         unit = self.unit(places)
         if measure.error <= factor * max(past.worst, 4 * min(unit, _FINE)):
             return ""
-        coarse = max(unit, self.true_unit(places))
+        units = self.true_units(places)
+        coarse = max(unit, *units)
         if measure.error <= factor * 4 * coarse:
             if self.is_scaled(places, measure, coarse):
                 return " is scaled: its norm is further off than rounding brings"
-            if coarse > unit and not self.judged.lowered:
+            if coarse > unit and units[0] != units[1] and not self.judged.lowered:
                 self.judged.lowered = self.lowered_text(places, coarse)
             return self.summed_in_half(places, measure, coarse)
         if self.has_no_effect(unit, factor) or self.may_have_jumped(measure):
@@ -273,12 +274,8 @@ class Entering:
             roundoff(self.right.columns.dtypes[places[1]]),
         )
 
-    def true_unit(self, places: Places) -> float:
-        """The coarsest precision that a tensor has been through, whatever it is kept in now."""
-        return max(self.true_units(places))
-
     def true_units(self, places: Places) -> tuple[float, float]:
-        """The same of each side."""
+        """The coarsest precision that a tensor of each side has been through, whatever it is in."""
         return (
             true_unit(self.left, self.judged.pair.left, places[0]),
             true_unit(self.right, self.judged.pair.right, places[1]),

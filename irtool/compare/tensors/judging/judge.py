@@ -65,7 +65,8 @@ _SHRINK = frozenset(("reduce", "norm", "softmax", "loss", "convolution"))
 class Judge:
     """Judges operator pairs in the order of the left dump.
 
-    ``noise``: by index of a left operator, how far its results were off in other healthy runs.
+    ``noise``: by index of a left operator, how far its results were off in other healthy runs;
+    ``otherwise``: why the results of a pair are not meant to be the same.
     """
 
     left: TensorRun
@@ -77,6 +78,7 @@ class Judge:
     changed: Mapping[Node, Sequence[str]] = field(default_factory=dict[Node, Sequence[str]])
     sharded: bool = False
     noise: Mapping[int, float] = field(default_factory=dict[int, float])
+    otherwise: Mapping[int, str] = field(default_factory=dict[int, str])
     past: Past = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,6 +94,9 @@ class Judge:
             slots: their tensors.
         """
         judged = Judged(pair, slots)
+        if pair.left.index in self.otherwise:
+            judged.why = self.otherwise[pair.left.index]
+            return judged
         if self.same_framework:
             columns, worst = (self.left.columns, self.right.columns), self.past.worst
             judged.attributes = tuple(changed_arguments(pair, slots, *columns, self.changed, worst))
@@ -272,7 +277,8 @@ class Judge:
             return False
         if not judged.error_in < measure.error / LIMIT_FIGURES:
             return False
-        return len(op.inputs) > 1 or family(op.type) in _SHRINK
+        gives_numbers = is_float(self.left.columns.dtypes[judged.output[0]])
+        return len(op.inputs) > 1 or family(op.type) in _SHRINK or not gives_numbers
 
     def _are_equal(self, inputs: Sequence[Measured]) -> bool:
         return all(m.equal for _, m in inputs) and (bool(inputs) or self.past.worst == 0.0)

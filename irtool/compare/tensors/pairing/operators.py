@@ -205,6 +205,14 @@ class _Pairs:
             theirs = groups[1].get(key, [])
             if len(ours) == len(theirs) == 1:
                 self.pair(ours[0].index, theirs[0].index, "parameters")
+            elif len(ours) == len(theirs):  # norms that half precision rounds may be alike
+                sides = [
+                    {_parameter_means(op, run.columns): op for op in ops}
+                    for run, ops in zip(self.runs, (ours, theirs), strict=True)
+                ]
+                if len(sides[0]) == len(ours) and sides[0].keys() == sides[1].keys():
+                    for means, op in sides[0].items():
+                        self.pair(op.index, sides[1][means].index, "parameters")
 
     def by_values(self, phase: str) -> None:
         """Calls of one kind whose results have the same figures, in the same order."""
@@ -333,6 +341,12 @@ def _parameter_values(op: Op, columns: Columns) -> Hashable:
             continue  # zeros and ones are the same everywhere
         values.append((columns.shapes[place], f"{norm:.3e} {most:.2e}"))
     return tuple(values) or None
+
+
+def _parameter_means(op: Op, columns: Columns) -> Hashable:
+    """What tells parameters apart whose norms and largest values are alike."""
+    places = sorted(op.parameters)
+    return tuple((f"{columns.least[p]:.2e}", f"{columns.mean[p]:.2e}") for p in places)
 
 
 def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
