@@ -9,22 +9,20 @@ the first row that is marked counts as what it names; a healthy pair with a mark
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from collections import Counter
-
-from msprobe.pytorch import compare
 
 _MARKS = ("error", "warning")
 
 
 def rows_of(left: str, right: str, statistics: bool) -> list[dict[str, str]]:
-    """msprobe's table of two dumps, the second one being the bench."""
+    """The table that msprobe writes of two dumps, the second one being the bench."""
     with tempfile.TemporaryDirectory() as folder:
         sides: list[str] = []
         for name, path in (("npu", right), ("bench", left)):
@@ -46,10 +44,9 @@ def rows_of(left: str, right: str, statistics: bool) -> list[dict[str, str]]:
                 os.symlink(os.path.abspath(values), os.path.join(made, "dump_tensor_data"))
             sides.append(os.path.join(made, "dump.json"))
         out = os.path.join(folder, "out")
-        with open(os.devnull, "w") as silent, contextlib.redirect_stdout(silent):
-            asked = {"npu_json_path": sides[0], "bench_json_path": sides[1],
-                     "stack_json_path": os.path.join(folder, "npu", "stack.json")}  # fmt: skip
-            compare(asked, out, auto_analyze=False)
+        program = os.path.join(os.path.dirname(sys.executable), "msprobe")
+        command = [program, "compare", "-tp", sides[0], "-gp", sides[1], "-o", out]
+        subprocess.run(command, check=True, capture_output=True)
         tables = [name for name in os.listdir(out) if name.endswith(".csv")]
         with open(os.path.join(out, tables[0]), newline="") as stream:
             return list(csv.DictReader(stream))
@@ -87,7 +84,9 @@ def main() -> int:
         with open(os.path.join(out, "truth.json")) as stream:
             truth = json.load(stream)
         for name, entry in truth.items():
-            if not re.search(asked.only, name) or (entry["kind"] == "fault" and not entry["enters"]):
+            if not re.search(asked.only, name) or (
+                entry["kind"] == "fault" and not entry["enters"]
+            ):
                 continue
             left = os.path.join(out, entry["reference"])
             rows = rows_of(left, os.path.join(out, name), asked.statistics)

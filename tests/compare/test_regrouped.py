@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.compare.dumps import Entry
-from tests.compare.test_judging import Array, compared, numbers, single, softmax
+from irtool.compare.tensors.comparison import compare_tensors
+from tests.compare.dumps import Entry, msprobe
+from tests.compare.test_judging import Array, compared, numbers, single, softmax, unit
 
 LEVELS = [True, False]
 
@@ -127,3 +128,19 @@ def test_whole_numbers_of_what_may_be_in_another_order(tmp_path: Path) -> None:
     found = compared(tmp_path / "x", *[[each] for each in index], False)
     assert found.first is not None
     assert found.first.may_be_order
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [(("none", "tanh"), "attribute differs"), ((4, 8), "carries error")],
+)
+def test_of_runs_that_are_cut_words_are_arguments_and_numbers_follow_the_slices(
+    tmp_path: Path, values: tuple[object, object], verdict: str
+) -> None:
+    x, noise = numbers(40), single(1 + 6e-8 * np.sign(numbers(40, seed=3)))
+    sides = [
+        unit(msprobe(tmp_path / str(n), [("Functional.gelu.0.forward", (x, value), y)], True))
+        for n, (value, y) in enumerate(zip(values, (x, single(x * noise)), strict=True))
+    ]
+    found = compare_tensors(*sides, known={0: 0}, sharded=True)
+    assert [item.verdict for item in found.judged] == [verdict]

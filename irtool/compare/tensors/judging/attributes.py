@@ -30,6 +30,11 @@ class AttributeChange:
         """Whether it is only the shape of a tensor, or another operator of the same kind."""
         return self.name.endswith(" shape") or self.name == "operator"
 
+    @property
+    def is_word(self) -> bool:
+        """Whether both sides name what is to be computed, which no cut changes."""
+        return all(text.replace("_", "").isalpha() for text in (self.left, self.right))
+
     def __str__(self) -> str:
         return f"{self.name}: {self.left} → {self.right}"
 

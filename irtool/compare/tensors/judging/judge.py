@@ -101,8 +101,9 @@ class Judge:
             columns, worst = (self.left.columns, self.right.columns), self.past.worst
             judged.attributes = tuple(changed_arguments(pair, slots, *columns, self.changed, worst))
         self._classify(judged)
-        if self.sharded and judged.verdict == "attribute differs":
-            judged.verdict = "carries error"  # arguments follow the slices
+        is_named = any(change.is_word for change in judged.attributes)
+        if self.sharded and judged.verdict == "attribute differs" and not is_named:
+            judged.verdict = "carries error"  # numbers and sizes follow the slices
         judged.may_be_order = self._may_be_order(judged)
         self.past.remember(judged)
         if judged.untold:
