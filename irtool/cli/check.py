@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from irtool.sharding.network.context import ParallelContext
 
 if TYPE_CHECKING:
-    from irtool.planning.plans.edits import NetworkEdit
+    from irtool.planning.plans.edits import CauseEdits
 
 
 def _check(
@@ -369,16 +369,14 @@ def why_answered(asked: CheckQuestion, why: str) -> Answered[list[Cause]]:
     nodes = list(dump.nodes(where=chosen))
     if not nodes:
         raise Failure(f"there is no node {why}" if "%" in why else "no node is like this", later)
-    causes, edits = _causes(nodes, dump, checked)
+    causes, found = _causes(nodes, dump, checked)
     before = checked.dump.path if checked is not None else None
     title = f"check --why {why}: {dump.path}"
     unknown = any(cause.kind == "unknown" for cause in causes)
     return Answered(
         causes,
-        lambda: WhyAnswer(
-            path=dump.path, why=[node_cause(cause, edits.get(cause.node, ())) for cause in causes]
-        ),
-        lambda is_page: why_report(title, causes, before, asked.shown.limit, dump, is_page, edits),
+        lambda: WhyAnswer(path=dump.path, why=[node_cause(cause, found) for cause in causes]),
+        lambda is_page: why_report(title, causes, before, asked.shown.limit, dump, is_page, found),
         RunContext(None),
         status=fails(asked.fail_on, "info" if unknown and not asked.allow_unknown else None),
     )
@@ -386,16 +384,16 @@ def why_answered(asked: CheckQuestion, why: str) -> Answered[list[Cause]]:
 
 def _causes(
     nodes: Sequence[Node], dump: Dump, checked: _Checked | None
-) -> tuple[list[Cause], dict[Node, tuple[NetworkEdit, ...]]]:
+) -> tuple[list[Cause], CauseEdits]:
     """The cause of each node, and edits that would make the first ones go away."""
+    from irtool.planning.plans.edits import CauseEdits, edits_of_causes
+
     around = surroundings(dump, None if checked is None else checked.dump)
     if checked is None:
-        return [explain_in(around, node, None) for node in nodes], {}
-    from irtool.planning.plans.edits import edits_of_causes
-
+        return [explain_in(around, node, None) for node in nodes], CauseEdits()
     causes = [explain_in(around, node, checked.result) for node in nodes]
     context = checked.context.parallel
     if context is None or checked.result.accepted is False:
-        return causes, {}
+        return causes, CauseEdits()
     machine = default_machine(context.target)
     return causes, edits_of_causes(around, causes, checked.dump, context, checked.result, machine)

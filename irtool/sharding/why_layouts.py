@@ -31,7 +31,9 @@ def with_layouts(around: Surroundings, cause: Cause, report: CheckResult) -> Cau
         missing = f"layouts: {found.why or 'they are not known'}"
         return replace(cause, missing=(*cause.missing, missing))
     place = f" in the place of Reshape {found.consumer.id}" if found.replaces else ""
-    message = f"{cause.message}{place}; {_shown(found.source)} is wanted as {_shown(found.target)}"
+    others = found.source.splits == found.target.splits
+    wanted = "the same cut over other devices" if others else _shown(found.target)
+    message = f"{cause.message}{place}; {_shown(found.source)} is wanted as {wanted}"
     return replace(
         cause,
         message=message,

@@ -53,10 +53,11 @@ def test_equal_loops_of_layers_are_one_finding_with_the_line(
     (found,) = told(tmp_path, network(4, 60), capsys)
     assert found["cause"] == (
         "a loop of Python in layers.0 and 3 other layers is unrolled 60 times: "
-        "240 of 240 forward statements"
+        "240 of 240 forward statements; they take 1.65 s of the front end (MindSpore 2.7 and 2.10, "
+        "one core), up to 10.4 s with a backend (1.8)"
     )
     assert found["source"] == {"file": "/home/u/net.py", "line": 12}
-    assert found["gain"]["seconds"] == pytest.approx(236 * 0.044)
+    assert found["gain"]["seconds"] == pytest.approx(236 * 0.007)
 
 
 @pytest.mark.parametrize(("layers", "severity"), [(20, "warning"), (19, "info")])

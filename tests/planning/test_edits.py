@@ -11,8 +11,14 @@ from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.annotate import with_strategies
+from irtool.planning.plans.carried import carried
 from irtool.planning.plans.cost_report import step_cost
-from irtool.planning.plans.edits import NetworkEdits, network_edits
+from irtool.planning.plans.edits import (
+    NetworkEdits,
+    _communicates,
+    _why_none,
+    network_edits,
+)
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 
@@ -69,9 +75,8 @@ def test_edits_of_one_redistribution_say_whether_it_goes(begin: Dump) -> None:
     assert told
 
 
-def test_where_nothing_saves_the_cheapest_that_takes_a_redistribution_away_is_told(
-    samples: Path,
-) -> None:
+def test_a_gather_that_only_moves_does_not_go(samples: Path) -> None:
+    """OneHot takes what is there, and another gather comes behind it."""
     dump = irtool.load(next((samples / "gpt").glob("step_parallel_begin*")))
     report = check(dump, EIGHT)
     (edge,) = (
@@ -79,13 +84,52 @@ def test_where_nothing_saves_the_cheapest_that_takes_a_redistribution_away_is_to
         if edge.producer.op == "Reshape" and "AllGather" in [op.op for op in edge.operators or ()]
     )  # fmt: skip
     found = network_edits(dump, EIGHT, report, default_machine(), [edge])
-    assert found.edits == ()
-    costs = [-edit.seconds for edit in found.dearer]
-    assert costs
-    assert costs == sorted(costs)
-    assert costs[0] > 0
-    assert all(edit.removes for edit in found.dearer)
-    assert edits_of(dump).dearer == ()
+    assert (found.edits, found.dearer) == ((), ())
+    assert found.tried == found.refused + found.kept + 1
+    assert "1 put another one in its place" in _why_none(found)
+    after = check(with_strategies(dump, {edge.consumer.users[0]: ((8, 1), (), ())}), EIGHT)
+    assert sum(map(_communicates, after.redistributions)) >= sum(
+        map(_communicates, report.redistributions)
+    )
+
+
+@pytest.mark.parametrize("name", ["mlp_semi_auto", "gpt"])
+def test_what_takes_a_redistribution_away_leaves_fewer_and_the_dearer_come_by_cost(
+    samples: Path, name: str
+) -> None:
+    dump = irtool.load(next((samples / name).glob("step_parallel_begin*")))
+    report = check(dump, EIGHT)
+    for edge in (edge for edge in report.redistributions if _communicates(edge)):
+        found = network_edits(dump, EIGHT, report, default_machine(), [edge])
+        costs = [-edit.seconds for edit in found.dearer]
+        assert costs == sorted(costs)
+        for edit in (*found.edits, *found.dearer):
+            if not edit.removes or edit.new is None:
+                continue
+            given = {
+                **dict.fromkeys(edit.nodes, edit.new),
+                **{node: new for node, _, new in edit.beside},
+            }
+            after = check(with_strategies(dump, given), EIGHT)
+            left = [one for one in after.redistributions if _communicates(one)]
+            places = {(one.producer.id, one.consumer.id, one.input) for one in left}
+            assert (edge.producer.id, edge.consumer.id, edge.input) not in places
+
+
+def test_a_layout_is_carried_on_through_operators_that_only_move_a_gather_alone(
+    samples: Path,
+) -> None:
+    dump = irtool.load(next((samples / "mlp_semi_auto").glob("step_parallel_begin*")))
+    report = check(dump, EIGHT)
+    for edge in (edge for edge in report.redistributions if _communicates(edge)):
+        for chain in carried(edge, report):
+            first, *others = chain
+            assert first in (edge.consumer, edge.producer)
+            near = {first}
+            for node in others:  # each is next to one before it
+                assert {*node.users, *node.inputs} & near
+                near.add(node)
+            assert len(chain) <= 4
 
 
 def test_a_gather_goes_though_a_reshape_of_the_device_s_own_slice_stays() -> None:

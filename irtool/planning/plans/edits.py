@@ -23,6 +23,7 @@ from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION
 from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import Structure, structure_of
+from irtool.planning.plans.carried import carried
 from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.planning.search.candidates import candidates_of
 from irtool.sharding.check import check
@@ -65,7 +66,9 @@ class NetworkEdit:
             that is cut otherwise than its like.
         bytes: that a device receives less each step.
         edges: redistributions that go, less those that come.
-        removes: of the redistributions that were asked for, one goes.
+        removes: of the redistributions that were asked for, one goes, and none comes for it.
+        moves: one goes, and another one comes elsewhere.
+        beside: operators that change with it, with their strategies now and then.
         is_layer_move: all operators of a layer change that lie otherwise than their like.
     """
 
@@ -80,6 +83,8 @@ class NetworkEdit:
     edges: int
     removes: bool
     is_layer_move: bool = False
+    moves: bool = False
+    beside: tuple[tuple[Node, Strategy | None, Strategy], ...] = ()
 
     @property
     def node(self) -> Node | None:
@@ -96,6 +101,7 @@ class NetworkEdit:
 class NetworkEdits(Shown):
     """What was found, the best first; ``before`` is the step as it is, ``tried`` counts trials.
 
+    Of these the network refuses ``refused``, and ``kept`` leave what was asked for where it is.
     ``dearer`` are edits that do away with a redistribution that was asked for, and make the step
     longer (or save next to nothing), the cheapest first.
     """
@@ -104,6 +110,8 @@ class NetworkEdits(Shown):
     edits: tuple[NetworkEdit, ...]
     tried: int
     dearer: tuple[NetworkEdit, ...] = ()
+    refused: int = 0
+    kept: int = 0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -116,6 +124,8 @@ class _Trial:
     value: object = None
     beside: Mapping[Node, Strategy] = field(default_factory=dict[Node, Strategy])
     """Strategies of operators that change with it."""
+    is_chain: bool = False
+    """Whether these are operators that hand a layout on."""
 
 
 def network_edits(
@@ -149,7 +159,15 @@ def network_edits(
     groups = _groups(report)
     asked = _dearest(report, before) if edges is None else list(edges)
     trials = [*_unusual(groups, report), *_settings(report, context, asked)]
-    trials += _around(groups, report, asked, with_fewer=edges is not None)
+    if edges is not None:  # somebody asks: operators that are given no numbers count as well
+        groups = _groups(report, every=True)
+        trials += _chains(groups, report, asked)
+    alone = {(trial.nodes, trial.new) for trial in trials if trial.is_chain and not trial.beside}
+    trials += (
+        trial
+        for trial in _around(groups, report, asked, with_fewer=edges is not None)
+        if (trial.nodes, trial.new) not in alone
+    )
     most = max(_FEWEST_TRIED, min(MOST_TRIED, work // max(1, len(report.operators))))
     edits: list[NetworkEdit] = []
     for trial in trials[:most]:
@@ -160,7 +178,11 @@ def network_edits(
     saving = [edit for edit in edits if _is_worth(edit, before)]
     dearer = [edit for edit in edits if edit not in saving and edit.removes] if edges else []
     dearer.sort(key=lambda edit: -edit.seconds)
-    return NetworkEdits(before, tuple(saving), min(most, len(trials)), tuple(dearer))
+    tried = min(most, len(trials))
+    kept = sum(not edit.removes and not edit.moves for edit in edits)
+    return NetworkEdits(
+        before, tuple(saving), tried, tuple(dearer), refused=tried - len(edits), kept=kept
+    )
 
 
 def _is_worth(edit: NetworkEdit, before: StepCost) -> bool:
@@ -183,10 +205,12 @@ def _key(item: OperatorReport) -> _Key:
     return (item.op, scope_pattern(item.node.scope), line, shapes)
 
 
-def _groups(report: CheckResult) -> _Groups:
+def _groups(report: CheckResult, *, every: bool = False) -> _Groups:
+    """Operators alike that have a strategy of numbers; with ``every`` those of Layouts as well."""
     groups: dict[_Key, dict[Strategy, list[OperatorReport]]] = {}
     for item in report.operators:
-        if item.strategy is not None and item.node.has_strategy:
+        is_given = item.node.has_strategy or (every and item.node.in_layout is not None)
+        if item.strategy is not None and is_given:
             groups.setdefault(_key(item), {}).setdefault(item.strategy, []).append(item)
     return groups
 
@@ -285,6 +309,30 @@ def _around(
         yield from trials
 
 
+def _chains(
+    groups: _Groups, report: CheckResult, edges: Iterable[RedistributionReport]
+) -> Iterator[_Trial]:
+    """Operators that hand a layout on, each with all of its line of Python."""
+    alike = {
+        item.node: tuple(each.node for each in items)
+        for strategies in groups.values()
+        for items in strategies.values()
+        for item in items
+    }
+    for edge in edges:
+        for chain in carried(edge, report):
+            if not all(node in alike for node in chain):
+                continue
+            first, *others = chain
+            item = report.operator(first)
+            beside = {each: chain[node] for node in others for each in alike[node]}
+            yield _Trial(
+                alike[first], item.strategy if item is not None else None, chain[first],
+                beside={node: new for node, new in beside.items() if node not in alike[first]},
+                is_chain=True,
+            )  # fmt: skip
+
+
 def _near(edge: RedistributionReport, report: CheckResult) -> Iterator[tuple[int, Node]]:
     """Operators before the producer and behind the consumer, with how far away they are."""
     judged = {item.node for item in report.operators}
@@ -367,39 +415,65 @@ def _tried(
     cost = step_cost(structure, judged, before.machine)
     if len(cost.unknown) > len(before.unknown):
         return None
-    saved = before.seconds - cost.seconds
-    fewer = _count(report) - _count(judged)
+    goes, comes = _fate(asked, report, judged, is_setting=bool(trial.setting))
     return NetworkEdit(
-        (*trial.nodes, *trial.beside),
+        trial.nodes if trial.is_chain else (*trial.nodes, *trial.beside),
         trial.old,
         trial.new,
         trial.setting,
         trial.value,
         trial.is_usual,
-        saved,
+        before.seconds - cost.seconds,
         sum(before.received.values()) - sum(cost.received.values()),
-        fewer,
-        _is_removed(asked, judged.redistributions, otherwise=bool(trial.setting)),
-        bool(trial.beside),
+        _count(report) - _count(judged),
+        goes and not comes,
+        bool(trial.beside) and not trial.is_chain,
+        goes and comes,
+        _beside(trial, report) if trial.is_chain else (),
     )
 
 
-def _is_removed(
-    asked: Sequence[RedistributionReport],
-    edges: Sequence[RedistributionReport],
-    *,
-    otherwise: bool,
-) -> bool:
-    """Whether one of the redistributions is gone, or (by a setting) done by other operators.
+def _beside(
+    trial: _Trial, report: CheckResult
+) -> tuple[tuple[Node, Strategy | None, Strategy], ...]:
+    """Operators that change with the first ones, one for each line of Python."""
+    lines: dict[object, tuple[Node, Strategy | None, Strategy]] = {}
+    for node, new in trial.beside.items():
+        item = report.operator(node)
+        if item is not None:
+            lines.setdefault(_key(item), (node, item.strategy, new))
+    return tuple(lines.values())
 
-    One that communicated is gone, too, where slices of its own device are left of it.
+
+def _fate(
+    asked: Sequence[RedistributionReport],
+    before: CheckResult,
+    after: CheckResult,
+    *,
+    is_setting: bool,
+) -> tuple[bool, bool]:
+    """Whether a redistribution that was asked for goes, and whether another one comes for it.
+
+    One that communicated is gone, too, where slices of its own device are left of it; by a setting
+    it goes where other operators do it.
     """
-    talking = [edge for edge in asked if _communicates(edge)]
-    if _places(asked) - _places(edges) or _places(talking) - _places(filter(_communicates, edges)):
-        return True
-    after = {(e.producer.id, e.consumer.id, e.input): _ops(e) for e in edges}
-    places = ((e, (e.producer.id, e.consumer.id, e.input)) for e in asked)
-    return otherwise and any(after.get(place, ()) != _ops(edge) for edge, place in places)
+    talking = [edge for edge in asked if _communicates(edge)] or list(asked)
+    left = {_place(edge): _ops(edge) for edge in after.redistributions if _communicates(edge)}
+    if is_setting:
+        changed = [edge for edge in talking if left.get(_place(edge), ()) != _ops(edge)]
+        goes = any(_gathers(left.get(_place(edge), ())) < _gathers(_ops(edge)) for edge in changed)
+        return bool(changed), not goes
+    goes = any(_place(edge) not in left for edge in talking)
+    fewer = _talking(after) < _talking(before) or not any(map(_communicates, asked))
+    return goes, not fewer
+
+
+def _gathers(ops: Sequence[str]) -> int:
+    return sum(op == "AllGather" for op in ops)
+
+
+def _talking(report: CheckResult) -> int:
+    return sum(map(_communicates, report.redistributions))
 
 
 def _communicates(edge: RedistributionReport) -> bool:
@@ -410,9 +484,9 @@ def _ops(edge: RedistributionReport) -> tuple[str, ...]:
     return tuple(item.op for item in edge.operators or ())
 
 
-def _places(edges: Iterable[RedistributionReport]) -> set[tuple[str, str, int]]:
+def _place(edge: RedistributionReport) -> tuple[str, str, int]:
     """Where something is redistributed: nodes of an edited dump keep their numbers."""
-    return {(e.producer.id, e.consumer.id, e.input) for e in edges if e.operators}
+    return edge.producer.id, edge.consumer.id, edge.input
 
 
 def _count(report: CheckResult) -> int:
@@ -421,7 +495,7 @@ def _count(report: CheckResult) -> int:
 
 # -- why is this collective there? -----------------------------------------------------------------
 
-_MOST_ASKED = 8
+_MOST_ASKED = 16
 """Redistributions that edits are looked for, where many nodes are asked about."""
 _KINDS = {"redistribution": 0, "dataset": 1}
 """Causes that an edit takes away, those that communicate first."""
@@ -435,7 +509,7 @@ def edits_of_causes(
     context: ParallelContext,
     report: CheckResult,
     machine: Machine,
-) -> dict[Node, tuple[NetworkEdit, ...]]:
+) -> CauseEdits:
     """For nodes of redistributions the edits that take them away, those that save most first.
 
     Args:
@@ -448,37 +522,79 @@ def edits_of_causes(
     """
     asked: dict[object, RedistributionReport] = {}
     keys: dict[Node, object] = {}
+    why_none: dict[Node, str] = {}
     # Collectives first: slices of the dataset communicate nothing.
     for cause in sorted(causes, key=lambda cause: _KINDS.get(cause.kind, 0)):
         if cause.kind not in _KINDS:
             continue
         edge = redistribution_of(around, cause, report)
         if edge is None or not edge.operators:
+            why_none[cause.node] = "no edit was tried: no redistribution is predicted here"
             continue
-        key = tuple((node.op, scope_pattern(node.scope)) for node in (edge.producer, edge.consumer))
+        key = _edge_key(edge)
+        why_none[cause.node] = f"no edit was tried: it is none of the first {_MOST_ASKED} places"
         if key in asked or len(asked) < _MOST_ASKED:
             asked.setdefault(key, edge)
             keys[cause.node] = key
     work = MOST_WORK // max(1, len(asked))
     known = {
-        key: _alternatives(network_edits(dump, context, report, machine, [edge], work))
+        key: network_edits(dump, context, report, machine, [edge], work)
         for key, edge in asked.items()
     }
-    return {node: known[key] for node, key in keys.items()}
+    told = {key: _alternatives(found) for key, found in known.items()}
+    why_none.update((node, _why_none(known[key])) for node, key in keys.items())
+    return CauseEdits(
+        {node: told[key] for node, key in keys.items()},
+        {node: why for node, why in why_none.items() if not told.get(keys.get(node), ())},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CauseEdits:
+    """Edits of nodes that were asked about, and why there is none of others."""
+
+    edits: Mapping[Node, tuple[NetworkEdit, ...]] = field(
+        default_factory=dict[Node, "tuple[NetworkEdit, ...]"]
+    )
+    why_none: Mapping[Node, str] = field(default_factory=dict[Node, str])
+
+
+def _edge_key(edge: RedistributionReport) -> object:
+    """What redistributions that one line of Python makes in layers of one kind have in common."""
+    sides = tuple(
+        (node.op, scope_pattern(node.scope), str(user_location(node)))
+        for node in (edge.producer, edge.consumer)
+    )
+    splits = tuple(None if each is None else each.splits for each in (edge.source, edge.target))
+    return sides, splits, edge.input, _ops(edge)
+
+
+def _why_none(found: NetworkEdits) -> str:
+    """What was tried where nothing takes a redistribution away."""
+    moving = found.tried - found.refused - found.kept
+    return (
+        f"no edit was found: of {found.tried} tried on the whole network (strategies of operators "
+        f"around it, alone and together, and enable_alltoall) {found.refused} are refused, "
+        f"{found.kept} leave it where it is, {moving} put another one in its place"
+    )
 
 
 def _alternatives(edits: NetworkEdits) -> tuple[NetworkEdit, ...]:
-    """What saves something, and a strategy that takes the collective away whatever it costs."""
-    saving = _shown(edits.edits)
+    """What saves something, and a strategy that takes the collective away whatever it costs.
+
+    Where no strategy does, one that moves it to a place where it costs less.
+    """
+    saving = _shown([edit for edit in edits.edits if edit.removes])
     if any(edit.nodes for edit in saving):
         return saving
-    return saving + tuple(edit for edit in _shown(edits.dearer) if edit.nodes)[:1]
+    dearer = tuple(edit for edit in _shown(edits.dearer) if edit.nodes)[:1]
+    return saving + (dearer or _shown([edit for edit in edits.edits if edit.moves])[:1])
 
 
 def _shown(edits: Sequence[NetworkEdit]) -> tuple[NetworkEdit, ...]:
-    """One edit a place, of those that do away with what was asked for."""
+    """One edit a place."""
     places: dict[object, NetworkEdit] = {}
     for edit in edits:
-        if edit.removes and not edit.is_layer:
+        if not edit.is_layer:
             places.setdefault(edit.setting or edit.nodes, edit)
     return tuple(places.values())[:_MOST_TOLD]

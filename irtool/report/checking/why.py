@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from irtool.cluster.sources import user_location
@@ -28,9 +28,19 @@ from irtool.report.places import NodePlace, location_text, node_place
 from irtool.sharding.why import Cause
 
 if TYPE_CHECKING:
-    from irtool.planning.plans.edits import NetworkEdit
+    from irtool.planning.plans.edits import CauseEdits, NetworkEdit
 
 MOST_CAUSES = 20
+
+
+class EditBeside(AnswerObject, frozen=True, kw_only=True):
+    """Operators that change together with those of an edit."""
+
+    node: str
+    op: str
+    source: Annotated[str | None, doc("the line of Python")]
+    old: Json
+    new: Json
 
 
 class Alternative(AnswerObject, frozen=True, kw_only=True):
@@ -46,7 +56,8 @@ class Alternative(AnswerObject, frozen=True, kw_only=True):
     value: Annotated[bool | None, doc("what to set it to")]
     seconds: Annotated[float, doc("that a step becomes shorter, nothing hidden; below 0: longer")]
     bytes: Annotated[int, doc("that a device receives less each step")]
-    removes: Annotated[bool, doc("the collective in question goes; false: another one does")]
+    removes: Annotated[bool, doc("the collective in question goes; false: another one comes")]
+    beside: Annotated[list[EditBeside], doc("what changes with it: the edit is all of these")]
 
 
 class NodeCause(AnswerObject, frozen=True, kw_only=True):
@@ -76,6 +87,8 @@ class NodeCause(AnswerObject, frozen=True, kw_only=True):
     micro: Annotated[int | None, doc("the micro-batch")]
     source: Annotated[str | None, doc("the line of Python")]
     instead: Annotated[str | None, doc("what would make it go away")]
+    checked: Annotated[bool, doc("`instead` was checked on the whole network")]
+    no_edit: Annotated[str | None, doc("why no edit is proposed: what was tried")]
     alternatives: Annotated[
         list[Alternative],
         doc("edits that the whole network accepts and that shorten a step, the best first"),
@@ -90,7 +103,7 @@ def why_report(
     limit: int | None,
     later: Dump,
     is_page: bool,
-    edits: Mapping[Node, Sequence[NetworkEdit]] | None = None,
+    found: CauseEdits | None = None,
 ) -> Report:
     """A story a node.
 
@@ -101,15 +114,13 @@ def why_report(
         limit: nodes that text tells of.
         later: the dump that holds the nodes.
         is_page: whether its graph is shown, with all nodes.
-        edits: by node, edits that the whole network accepts.
+        found: edits that the whole network accepts, and why there are none.
     """
-    known = edits or {}
     kinds = Counter(cause.kind for cause in causes)
     text = ", ".join(f"{count} × {kind}" if count > 1 else kind for kind, count in kinds.items())
     most = None if is_page else rows_shown(limit, MOST_CAUSES)
     elements: list[Element] = [
-        Facts(_facts(cause, later.path, begin, known.get(cause.node, ())))
-        for cause in causes[:most]
+        Facts(_facts(cause, later.path, begin, found)) for cause in causes[:most]
     ]
     if len(causes) > len(elements):
         rest = plural(len(causes) - len(elements), "more node")
@@ -123,7 +134,7 @@ def why_report(
 
 
 def _facts(
-    cause: Cause, path: str, begin: str | None, edits: Sequence[NetworkEdit]
+    cause: Cause, path: str, begin: str | None, found: CauseEdits | None
 ) -> list[tuple[str, str]]:
     node = cause.node
     facts = [
@@ -148,12 +159,32 @@ def _facts(
         facts.append(("micro-batch", str(cause.micro)))
     if source := location_text(cause.location):
         facts.append(("source", source))
+    edits, why_none = _of(cause, found)
     for number, edit in enumerate(edits):
         facts.append(("or" if number else "instead", edit_text(edit)))
     if cause.remedy and not edits:
-        facts.append(("instead", cause.remedy))
+        facts.append(("instead", _unchecked(cause)))
+    if why_none:
+        facts.append(("tried", why_none))
     facts += [("missing", text) for text in cause.missing]
     return facts
+
+
+def _of(cause: Cause, found: CauseEdits | None) -> tuple[Sequence[NetworkEdit], str]:
+    """Edits of a cause, and why there are none."""
+    if found is None:
+        return (), ""
+    return found.edits.get(cause.node, ()), found.why_none.get(cause.node, "")
+
+
+_ADVICE = ("redistribution", "dataset", "forward reduction", "operator")
+"""Causes whose remedy is another strategy."""
+
+
+def _unchecked(cause: Cause) -> str:
+    """A remedy that nobody tried."""
+    note = "; not checked on the whole network" if cause.kind in _ADVICE else ""
+    return f"{cause.remedy}{note}"
 
 
 def _bytes(cause: Cause) -> str:
@@ -177,7 +208,14 @@ def _alternative(edit: NetworkEdit) -> Alternative:
         seconds=edit.seconds,
         bytes=edit.bytes,
         removes=edit.removes,
-    )
+        beside=[
+            EditBeside(
+                node=other.id, op=other.op, source=_source(other), old=json_value(old),
+                new=json_value(new),
+            )
+            for other, old, new in edit.beside
+        ],
+    )  # fmt: skip
 
 
 def _source(node: Node | None) -> str | None:
@@ -192,6 +230,8 @@ def edit_text(edit: NetworkEdit) -> str:
         saved = f"takes it away, and makes a step {seconds_text(-edit.seconds)} longer"
     if edit.bytes > 0:
         saved += f" and {bytes_text(edit.bytes)} to receive"
+    if edit.moves:
+        saved += "; another redistribution comes elsewhere"
     if edit.setting:
         return f"{edit.setting}=True {saved}"
     node = edit.node
@@ -200,11 +240,15 @@ def edit_text(edit: NetworkEdit) -> str:
         named += f" and {len(edit.nodes) - 1} alike"
     place = _source(node)
     where = f" ({place})" if place else ""
-    return f"give {named}{where} {edit.new} instead of {edit.old}: {saved}"
+    more = "".join(
+        f", {other.op} {other.id} {new} instead of {old}" for other, old, new in edit.beside
+    )
+    return f"give {named}{where} {edit.new} instead of {edit.old}{more}: {saved}"
 
 
-def node_cause(cause: Cause, edits: Sequence[NetworkEdit] = ()) -> NodeCause:
+def node_cause(cause: Cause, found: CauseEdits | None = None) -> NodeCause:
     """A cause for scripts, with edits that were tried on the network."""
+    edits, why_none = _of(cause, found)
     location = cause.location
     return NodeCause(
         node=cause.node.id,
@@ -230,7 +274,9 @@ def node_cause(cause: Cause, edits: Sequence[NetworkEdit] = ()) -> NodeCause:
         parameter=cause.parameter,
         micro=cause.micro,
         source=f"{location.path}:{location.line}" if location is not None else None,
-        instead=edit_text(edits[0]) if edits else cause.remedy or None,
+        instead=edit_text(edits[0]) if edits else _unchecked(cause) if cause.remedy else None,
+        checked=bool(edits),
+        no_edit=why_none or None,
         alternatives=[_alternative(edit) for edit in edits],
         missing=list(cause.missing),
     )

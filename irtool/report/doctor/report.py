@@ -141,10 +141,11 @@ def _finding(item: Diagnosis, *, with_command: bool) -> Iterator[tuple[str, Cell
 
 def _gain(item: Diagnosis) -> str:
     gain = item.gain or Gain()
-    of = "of compilation, about" if item.task == "slow-compile" else "a step"
+    is_compile = item.task == "slow-compile"  # the least that is known
+    of, least = ("of compilation", "at least ") if is_compile else ("a step", "")
     parts: list[str] = []
     if gain.seconds is not None:
-        parts.append(f"{seconds_text(gain.seconds)} {of}".removesuffix(", about"))
+        parts.append(f"{least}{seconds_text(gain.seconds)} {of}")
     if gain.bytes is not None:
         parts.append(f"{bytes_text(gain.bytes)} of memory")
     return ", ".join(parts)
