@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from irtool.compare.tensors.comparison import compare_tensors
+from irtool.compare.tensors.judging.attributes import changed_attributes
 from tests.compare.dumps import Entry, msprobe
 from tests.compare.test_judging import Array, compared, numbers, single, softmax, unit
 
@@ -144,3 +145,57 @@ def test_of_runs_that_are_cut_words_are_arguments_and_numbers_follow_the_slices(
     ]
     found = compare_tensors(*sides, known={0: 0}, sharded=True)
     assert [item.verdict for item in found.judged] == [verdict]
+
+
+def read_by(kind: str, factor: float = 1.0) -> list[Entry]:
+    """The same loss of logits, or of what their softmax gives."""
+    x, labels = numbers(40, 8), np.arange(40) % 8
+    logged = np.log(softmax(x))
+    loss = single([factor * -logged[np.arange(40), labels].mean()])
+    if kind == "whole":
+        return [("Functional.cross_entropy.0.forward", (x, labels), loss)]
+    return [
+        ("Functional.log_softmax.0.forward", (x, -1), single(logged)),
+        ("Functional.nll_loss.0.forward", (single(logged), labels), loss),
+    ]
+
+
+def test_another_operator_that_gives_the_same_is_nothing_to_see(tmp_path: Path) -> None:
+    found = compared(tmp_path, read_by("whole"), read_by("parts"))
+    assert found.first is None
+    assert not found.counts.get("attribute differs")
+
+
+def test_another_operator_that_gives_something_else_is(tmp_path: Path) -> None:
+    found = compared(tmp_path, read_by("whole"), read_by("parts", 1.001))
+    assert found.first is not None
+
+
+@pytest.mark.parametrize(
+    ("values", "is_told"),
+    [((-np.inf, -65504.0), False), ((-3.3895e38, -3.4028e38), False), ((-np.inf, -1e4), True),
+     ((-np.inf, np.inf), True)],
+)  # fmt: skip
+def test_masks_of_the_least_numbers_are_one_argument(
+    values: tuple[float, float], is_told: bool
+) -> None:
+    changes = changed_attributes({"input.2": values[0]}, {"input.2": values[1]})
+    assert bool(list(changes)) == is_told
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdict"),
+    [(np.float64, "carries error"), (np.float16, "lower precision, explained")],
+)
+def test_more_precision_than_float32_is_nothing_to_see(
+    tmp_path: Path, kind: type, verdict: str
+) -> None:
+    x, w = numbers(12, 16), numbers(16, 16, seed=1)
+    made = numbers(12, 16, seed=2)
+    noise = 1 + (2.0**-22 if kind is np.float64 else 2.0**-12) * numbers(12, 16, seed=3)
+    sides: list[list[Entry]] = [
+        [("Functional.mystery.0.forward", (x, w), made)],
+        [("Functional.mystery.0.forward", (x, w), (made * noise).astype(kind))],
+    ]
+    (item,) = compared(tmp_path, *sides).judged
+    assert item.verdict == verdict

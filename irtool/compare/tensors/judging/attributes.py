@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from irtool.compare.tensors.nonfinite import LARGEST
+
 _NOISE = re.compile(r"dtype|device|layout|memory_format|requires_grad|inplace|foreach|fused")
 _TYPE_WORDS = re.compile(
     r"(?:torch|mindspore|mstype|numpy|np)\.|^<class|float|int(?:8|16|32|64)|^(?:npu|cuda|cpu|ascend)"
@@ -68,7 +70,7 @@ def changed_attributes(
 
 
 def _same(left: object, right: object) -> bool:
-    if left == right:
+    if left == right or (_masks(left) and _masks(right)):
         return True
     if isinstance(left, int | float) and isinstance(right, int | float):
         a, b = float(left), float(right)
@@ -76,6 +78,15 @@ def _same(left: object, right: object) -> bool:
             return True
         return math.isclose(a, b, rel_tol=_SAME, abs_tol=0.0)
     return False
+
+
+def _masks(value: object) -> bool:
+    """Whether a number is what scores are masked with: softmax gives zero of each."""
+    if not isinstance(value, float) or value > 0:
+        return False
+    return math.isinf(value) or any(
+        math.isclose(-value, most, rel_tol=1e-3) for most in LARGEST.values()
+    )
 
 
 def _is_type(value: object) -> bool:

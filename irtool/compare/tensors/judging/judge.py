@@ -55,6 +55,8 @@ LIMIT_ATTRIBUTES = 1.0
 _CANCELLED = 1e-6
 """Norm of a parameter's gradient, against those of the module's others, from which down its terms
 cancel: of a key's bias, which softmax does not see, only rounding is left."""
+_FINE = 2.0**-20
+"""Unit roundoff from which a type counts as half precision."""
 _SIGNS = 0.02
 """Relative error from which a first step is more than the gradient's error."""
 _SHRINK = frozenset(("reduce", "norm", "softmax", "loss", "convolution"))
@@ -123,7 +125,7 @@ class Judge:
         ]
         _note_origin(judged, inputs, outputs)
         if outputs and outputs[0][1].equal and all(m.equal for _, m in (*inputs, *outputs)):
-            judged.verdict = "attribute differs" if judged.attributes else "equal bits"
+            judged.verdict = "equal bits" if _is_renamed(judged) else "attribute differs"
             judged.error_in = judged.error_out = 0.0
             return
         if pair.left.type == "Parameter":
@@ -308,7 +310,7 @@ class Judge:
                 f"its result is {scale_of(measure):+.2%} longer than its inputs explain: single "
                 "elements hide that in their rounding, all of them together do not"
             )
-        elif judged.attributes:
+        elif judged.attributes and not self._gives_the_same(judged, measure):
             judged.verdict = "attribute differs"
         elif self._adds_up_in_half(judged, measure):
             judged.verdict = "introduces error"
@@ -414,7 +416,12 @@ class Judge:
         ours, theirs = [left.dtypes[a] for a, _ in pairs], [right.dtypes[b] for _, b in pairs]
         ours += part_dtypes(judged.pair.left, left)
         theirs += part_dtypes(judged.pair.right, right)
-        return ours != theirs and coarsest(ours) != coarsest(theirs)
+        return coarsest(ours) != coarsest(theirs) and coarsest([*ours, *theirs]) > _FINE
+
+    @staticmethod
+    def _gives_the_same(judged: Judged, measure: Measure) -> bool:
+        """Whether another operator of the kind gives the same but for rounding, in Float32."""
+        return _is_renamed(judged) and measure.exact and measure.error <= 2.0**-23
 
     def _is_declared_lower(self, judged: Judged, measure: Measure) -> bool:
         """Of figures, which do not tell what rounding adds: whether the result's types say it."""
@@ -423,6 +430,11 @@ class Judge:
         a, b = judged.output
         ours, theirs = self.left.columns.dtypes[a], self.right.columns.dtypes[b]
         return roundoff(ours) != roundoff(theirs)
+
+
+def _is_renamed(judged: Judged) -> bool:
+    """Whether nothing about a call differs but what the operator is called."""
+    return all(change.name == "operator" for change in judged.attributes)
 
 
 def _no_output(judged: Judged, floors: int, notes: Sequence[str]) -> None:
