@@ -6,7 +6,9 @@ by the shape of a name finds what it found before; digits of paths (``/home/u012
 Words of MindSpore's own stay: those of the format, of its Python package, and those of the
 operators, types and attributes of the dump that are known to be its own (``mindspore_words.txt``:
 words of its operators, and of what it writes into dumps of many networks).  A word that nobody
-knows is taken for the user's.  Lines of source code are left out.
+knows is taken for the user's.  In names of parameters and of cells, which are the user's, other
+words are replaced as well, but for those that everybody's weights have and for MindSpore's own
+cells (``mindspore_cells.txt``).  Lines of source code are left out.
 """
 
 from __future__ import annotations
@@ -52,6 +54,14 @@ _STATES = (
 """Words of the names that MindSpore's optimizers and train steps give to what they keep."""
 
 
+_OF_WEIGHTS = "weight bias gamma beta embedding table moving mean variance"
+"""Words of the names that MindSpore's own cells give to their parameters."""
+_PARAMETER = re.compile(r"([%:]para\d+_|\bref_key=:?)([\w.]+)")
+_SCOPE = re.compile(r"(?<=[(;])(?:recompute_)?(?:Default|Gradients)/[^\s();]*")
+_OPERATOR = re.compile(r".*-op\d+\w*")
+"""What stands behind the cells of a scope."""
+
+
 @dataclass(slots=True)
 class Redaction:
     """Replaces words of names; one is shared by all dumps that are shown together.
@@ -61,12 +71,14 @@ class Redaction:
         names: words of names, paths and scopes that were seen.
         replaced: by small letters, the word that stands for another.
         numbers: of paths, the number that stands for another.
+        in_names: likewise of words that stay elsewhere, in names of parameters and cells.
     """
 
     kept: set[str] = field(default_factory=set[str])
     names: dict[str, None] = field(default_factory=dict[str, None])
     replaced: dict[str, str] = field(default_factory=dict[str, str])
     numbers: dict[str, str] = field(default_factory=dict[str, str])
+    in_names: dict[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
         self.kept |= _format_words()
@@ -84,11 +96,39 @@ class Redaction:
         if not self.replaced:
             self._replace()
         text = dumps(self._bare_dump(dump))
+        text = _PARAMETER.sub(lambda found: found[1] + self._user_name(found[2]), text)
+        text = _SCOPE.sub(lambda found: self._cells(found[0]), text)
         return self.name_of(_PATH.sub(lambda found: self._without_numbers(found[0]), text))
 
     def name_of(self, text: str) -> str:
         """Another text, such as a file's name, without what was noted."""
         return _WORD.sub(lambda found: self._other(found[0]), text)
+
+    def _user_name(self, name: str) -> str:
+        """A name of the user's own, without words that are MindSpore's elsewhere."""
+        return _WORD.sub(lambda found: self._in_name(found[0]), name)
+
+    def _cells(self, scope: str) -> str:
+        """The cells of a scope: ``layers-CellList/0-Block``, the second class being the user's."""
+        parts: list[str] = []
+        for part in scope.split("/"):
+            if _OPERATOR.fullmatch(part):
+                parts.append(part)
+                continue
+            name, line, kind = part.partition("-")
+            own = kind in _mindspore_cells()
+            parts.append(self._user_name(name) + line + (kind if own else self._user_name(kind)))
+        return "/".join(parts)
+
+    def _in_name(self, word: str) -> str:
+        small = word.lower()
+        if len(word) < _SHORTEST or small in _common_words() or small not in self.kept:
+            return word
+        other = self.in_names.get(small)
+        if other is None:
+            used = {*self.kept, *self.names, *self.replaced.values(), *self.in_names.values()}
+            other = self.in_names[small] = next(each for each in _words() if each not in used)
+        return _as_written(other, word)
 
     def _without_numbers(self, path: str) -> str:
         """A path whose folders and files have other numbers, but for those of MindSpore's."""
@@ -213,9 +253,7 @@ class Redaction:
         other = self.replaced.get(word.lower())
         if other is None:
             return word
-        if word.isupper():
-            return other.upper()
-        return other.capitalize() if word[0].isupper() else other
+        return _as_written(other, word)
 
     # -- lines of source code ----------------------------------------------------------------
 
@@ -245,6 +283,25 @@ class Redaction:
     def _bare_location(self, line: Location) -> Location:
         source = "/" + "/" * (line.source.count("/") > 1) if line.source else line.source
         return replace(line, source=source, path=self._without_numbers(line.path))
+
+
+def _as_written(other: str, word: str) -> str:
+    """A word with the capitals of another."""
+    if word.isupper():
+        return other.upper()
+    return other.capitalize() if word[0].isupper() else other
+
+
+@lru_cache(maxsize=1)
+def _common_words() -> frozenset[str]:
+    texts = (_SCOPES, _STATES, _OF_WEIGHTS)
+    return frozenset(word.lower() for text in texts for word in _WORD.findall(text))
+
+
+@lru_cache(maxsize=1)
+def _mindspore_cells() -> frozenset[str]:
+    text = files("irtool.syntax").joinpath("mindspore_cells.txt").read_text(encoding="utf-8")
+    return frozenset(text.split())
 
 
 @lru_cache(maxsize=1)

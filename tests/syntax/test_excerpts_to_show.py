@@ -160,6 +160,34 @@ primitive_attrs: {zyxkey: "zyxattribute", note: "zyxCamelCase", keep_alive: Bool
 """
 
 
+HEAD = """\
+%para1_network.head: <Ref[Tensor[Float32]], (4, 4), ref_key=network.head>
+
+subgraph @G() {
+  %0(CNode_1) = PrimFunc_Block(%para1_network.head) {instance name: act} \
+primitive_attrs: {head_num: Int64(1), block: Bool(1)}
+      : (<Ref[Tensor[Float32]], (4, 4), ref_key=network.head>) -> (<Tensor[Float32], (4, 4)>)
+      # Fullname with scope: (Default/network-WithLossCell/blocks-CellList/0-Block/Block-op0)
+  Return(%0)
+      : (<Tensor[Float32], (4, 4)>)
+      # Scope: (Default/network-WithLossCell/blocks-CellList/0-Block)
+}
+"""
+
+
+def test_words_of_attributes_are_replaced_where_they_name_weights_and_cells() -> None:
+    text = redacted(loads(HEAD, ""))
+    assert "network.head" not in text
+    assert "0-Block" not in text
+    for own in ("head_num", "block: Bool", "CellList", "WithLossCell", "%para1_network."):
+        assert own in text
+    (parameter,) = loads(text, "").parameters
+    assert parameter.type is not None
+    assert parameter.type.ref_key == parameter.name
+    first, second = (re.findall(r"0-(\w+)", line) for line in text.splitlines() if "0-" in line)
+    assert first == second
+
+
 def test_what_stands_where_mindspore_writes_is_shown_only_if_it_is_its_own() -> None:
     """Attributes, symbols, operators and folders that the user named."""
     text = redacted(loads(OWN_WORDS, ""))
