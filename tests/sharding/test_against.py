@@ -9,10 +9,12 @@ import pytest
 
 import irtool
 from irtool.ir.dump import Dump
-from irtool.sharding.against import Comparison, compare
+from irtool.sharding.against import Comparison, _reach, compare
 from irtool.sharding.against_operators import local_shapes
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.why_walk import Surroundings
+from tests.sharding.network.small import Small, constant, tensor
 
 
 def text_of(folder: Path, name: str) -> str:
@@ -217,3 +219,39 @@ def test_a_tuple_of_numbers_is_as_long_as_the_tensor_that_it_was():
     )
     node = next(node for node in irtool.loads(text).nodes() if node.op == "FFNExt")
     assert local_shapes(node) == (((16, 64), (3,)), ((16, 64),))
+
+
+def reached(*roots: str) -> dict[str, str]:
+    """The operators of a small chain that follow from others', each with the other."""
+    net = Small()
+    x, w = net.input("x", (16, 4)), net.weight("w", (4, 4))
+    main = net.graph("main")
+    first = main.op("ReLU", x, (16, 4))  # %0
+    before = main.reshape(first, (8, 2, 4))  # %1
+    again = main.reshape(before, (16, 4))  # %2
+    product = main.product(again, w, (16, 4))  # %3
+    small = main.add("PrimFunc_Cast", [product, constant(42)], tensor((16, 4)))  # %4
+    flat = main.reshape(small, (64,))  # %5
+    main.result = main.op("Neg", flat, (64,))  # %6
+    dump = net.dump()
+    around = Surroundings(dump, dump.whole(), {}, {}, {}, before=dump.whole())
+    nodes = {node.id: node for node in dump.nodes()}
+    found = _reach([nodes[root] for root in roots], around)
+    return {node.id: root.id for node, root in found.items()}
+
+
+def test_reshapes_and_casts_around_an_operator_follow_from_it() -> None:
+    assert reached("%3") == dict.fromkeys(("%1", "%2", "%3", "%4", "%5"), "%3")
+
+
+def test_each_follows_from_one() -> None:
+    found = reached("%3", "%6")
+    assert set(found) >= {"%1", "%2", "%3", "%4", "%5", "%6"}
+    assert (found["%3"], found["%6"]) == ("%3", "%6")
+    assert set(found.values()) == {"%3", "%6"}
+    assert found["%1"] == found["%2"] == "%3"
+
+
+def test_without_the_earlier_dump_nothing_else_follows() -> None:
+    dump = irtool.loads("")
+    assert _reach([], Surroundings(dump, dump.whole(), {}, {}, {})) == {}

@@ -9,6 +9,7 @@ from irtool.operators import measured
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
+from tests.sharding.network.small import Small, constant, tensor
 
 HEAD = """\
 # Total params: 2
@@ -143,3 +144,95 @@ def test_an_operand_that_was_left_out_takes_no_place() -> None:
 """)  # noqa: E501  (lines as MindSpore prints them)
     assert report.accepted
     assert report.parameters[0].slice == (64,)
+
+
+def beside(
+    op: str, rows: int, other: int, *, computed: bool = True, attributes: str = ""
+) -> CheckResult:
+    """An operator without a rule, its first operand split, another one beside it.
+
+    Args:
+        op: its name.
+        rows: length of the first operand, a result.
+        other: length of the second one.
+        computed: the second one is a result, else a weight.
+        attributes: of the operator.
+    """
+    net = Small()
+    x = net.input("x", (rows, 4))
+    w = net.weight("w", (other, 4))
+    main = net.graph("main")
+    first = main.op("ReLU", x, (rows, 4))
+    second = main.op("ReLU", w, (other, 4)) if computed else w
+    main.result = main.add(
+        f"PrimFunc_{op}", [first, second], tensor((rows, 4)), attributes=attributes
+    )
+    return net.checked()
+
+
+def messages(report: CheckResult) -> str:
+    """All that is said of a network."""
+    return " ".join(item.message for item in report.findings)
+
+
+def test_operands_that_must_fit_a_split_one_are_refused() -> None:
+    report = beside("LogAddExp", 16, 16)
+    assert report.accepted is False
+    (error,) = [item for item in report.findings if item.severity == "error"]
+    assert error.code == "operands-differ"
+    assert "operand 0 is split into 8, operand 1 of the same length stays whole" in error.message
+    assert beside("LogAddExp", 16, 16, computed=False).accepted is False
+
+
+def test_one_row_a_device_may_be_broadcast() -> None:
+    report = beside("LogAddExp", 8, 8)
+    assert report.accepted is None
+    assert "or broadcast its one row to" in messages(report)
+
+
+@pytest.mark.parametrize("op", ["LogAddExp", "NoSuchOperator"])
+def test_operands_of_another_length_do_not_matter(op: str) -> None:
+    report = beside(op, 16, 1)
+    assert report.accepted
+    assert "of the same length" not in messages(report)
+
+
+def test_what_does_not_fit_is_only_noted_where_nobody_knows_the_operator() -> None:
+    report = beside("NoSuchOperator", 16, 16)
+    assert report.accepted
+    assert "may refuse, or compute something else from" in messages(report)
+    weight = beside("NoSuchOperator", 16, 16, computed=False)
+    assert weight.accepted
+    assert "of the same length" not in messages(weight)
+
+
+def test_an_operand_that_can_not_be_split_leaves_the_others_as_long() -> None:
+    report = beside("LogAddExp", 9, 9)
+    assert report.accepted
+    assert "of the same length" not in messages(report)
+
+
+def test_as_many_results_as_rows_are_fewer_where_rows_are_split() -> None:
+    assert "fewer tensors than its users ask for" in messages(beside("Unstack", 16, 16))
+    along = beside("Unstack", 16, 16, attributes="axis: I64(0)")
+    assert along.accepted is None
+    other = beside("Unstack", 16, 16, attributes="axis: I64(1)")
+    assert "fewer tensors" not in messages(other)
+
+
+def behind_the_last(strategy: tuple[int, ...]) -> CheckResult:
+    """An operator without a rule: its second tensor stands behind as many constants as layouts."""
+    net = Small()
+    x, w = net.input("x", (16, 4)), net.weight("w", (16, 4))
+    main = net.graph("main")
+    first = main.op("ReLU", x, (16, 4))
+    second = main.op("ReLU", w, (16, 4), strategy=[strategy])
+    operands = [first, constant(1), second]
+    main.result = main.add("PrimFunc_NoSuchOperator", operands, tensor((16, 4)))
+    return net.checked()
+
+
+def test_a_result_behind_the_last_layout_does_no_harm_where_it_is_whole() -> None:
+    assert "comes as its producer leaves it" not in messages(behind_the_last((1, 1)))
+    assert "comes as its producer leaves it" in messages(behind_the_last((8, 1)))
+    assert "comes as its producer leaves it" in messages(behind_the_last((1, 2)))
