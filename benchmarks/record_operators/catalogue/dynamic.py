@@ -42,6 +42,12 @@ FORMS = [
         for name in ("Sigmoid", "Tanh", "Exp", "Sqrt", "Rsqrt", "Neg", "Square", "Abs", "Log")
         for entry in dynamic(name, "ab", few=True)
     ),
+    *(
+        entry
+        for name in ("FloorDiv", "FloorMod", "Mod", "DivNoNan")
+        for second in ("b", "~ab")
+        for entry in dynamic(name, "ab", second, few=True)
+    ),
     *dynamic("Gather", "@cb", "~ac:int32", 0, few=True),
     *dynamic("Transpose", "ab", (1, 0), few=True),
     *dynamic("ReduceMean", "ab", 1, few=True),

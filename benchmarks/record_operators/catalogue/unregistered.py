@@ -124,6 +124,8 @@ FORMS = [
     form("InplaceSubExt", "@ab", "~ab", 1, **THIN),
     form("InplaceDiv", "@ab", "~ab", **THIN),
     form("InplaceMuls", "@ab", 2.0, **THIN),
+    form("Renorm", "ab", p=2, dim=0, maxnorm=5.0, **THIN),
+    form("Renorm", "ab", p=1, dim=1, maxnorm=5.0, **THIN),
     form("LpNorm", "ab", axis=1, p=2, keep_dims=False, **THIN),
     form("LpNorm", "abc", axis=(0, 2), p=2, keep_dims=True, **THIN),
     form("Pad", "ab", paddings=((0, 0), (1, 2)), **THIN),
