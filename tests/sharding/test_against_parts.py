@@ -18,10 +18,11 @@ from irtool.sharding.against import (
     _unpredicted,
 )
 from irtool.sharding.against_model import Difference, Unmatched
+from irtool.sharding.network.analysis import item_of
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult, CollectiveReport
 from irtool.sharding.why_cause import Cause
-from tests.sharding.network.small import Small, tensor
+from tests.sharding.network.small import Small, constant, tensor
 
 
 def two_operators(second: str = "Neg", name: str = "main", attributes: str = "") -> Dump:
@@ -194,3 +195,18 @@ def test_what_later_passes_made_is_told_by_reason() -> None:
         "gradients of predicted ones": (1, (FIRST,)),
         "the network's own": (1, (SECOND,)),
     }
+
+
+def test_a_collective_runs_once_where_nothing_else_is_said() -> None:
+    assert CollectiveReport("AllReduce", (0, 1), "", None, "").count == 1
+
+
+def test_the_item_that_is_taken_out() -> None:
+    small = Small()
+    x = small.input("x", (8, 4))
+    main = small.graph("main")
+    main.add("TupleGetItem", [x, constant(2)], tensor((8, 4)))
+    main.add("TupleGetItem", [x], tensor((8, 4)))
+    main.result = main.add("TupleGetItem", [x, x], tensor((8, 4)))
+    nodes = small.dump().graphs[0].nodes
+    assert [item_of(node) for node in nodes[:3]] == [2, -1, -1]

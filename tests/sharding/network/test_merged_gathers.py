@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 
+from irtool.sharding.network.communications import _Counter
 from tests.sharding.network.small import Body, Small, Value, tensor
 
 SPLIT, WHOLE = [(8, 1), (1, 1)], [(1, 1), (1, 8)]
@@ -64,6 +66,7 @@ def used(body: Body, value: Value, weight: Value, use: str) -> Value:
     return body.product(value, weight, (64, 32), strategy)
 
 
+both = _Counter.both
 FORWARD, BACK = ("AllGather", "forward"), ("ReduceScatter", "backward")
 
 
@@ -93,3 +96,24 @@ def test_without_gradients_equal_ones_are_merged_afterwards() -> None:
 @pytest.mark.parametrize("uses", [("product", "flat"), ("product", "product", "flat")])
 def test_a_reshape_before_one_of_them_keeps_all_apart(uses: tuple[str, ...]) -> None:
     assert launched(*uses)[BACK] == len(uses)
+
+
+@pytest.mark.parametrize(
+    ("op", "forward", "back", "backward"),
+    [
+        ("AllReduce", 64, "AllReduce", 64),
+        ("AllGather", 64, "ReduceScatter", 256),
+        ("ReduceScatter", 64, "AllGather", 16),
+        ("AlltoAll", 64, "AlltoAll", 64),
+    ],
+)
+def test_a_gradient_puts_in_what_came_out(op: str, forward: int, back: str, backward: int) -> None:
+    node = cast("Any", None)  # it is only asked how often its graph runs
+    asked: dict[str, Any] = {"gradient": True, "once": True}
+    there, again = both(node, op, (0, 1, 2, 3), forward, node, "user code", **asked)
+    assert (there.op, there.bytes, there.phase) == (op, forward, "forward")
+    assert (again.op, again.bytes, again.phase) == (back, backward, "backward")
+    unknown = [one.bytes for one in both(node, op, (0, 1), None, node, "", **asked)]
+    assert unknown == [None, None]
+    folded = list(both(node, op, (0, 1), 64, node, "", constant=True, **asked))
+    assert len(folded) == (1 if op == "AllReduce" else 2)

@@ -236,3 +236,16 @@ def test_a_result_behind_the_last_layout_does_no_harm_where_it_is_whole() -> Non
     assert "comes as its producer leaves it" not in messages(behind_the_last((1, 1)))
     assert "comes as its producer leaves it" in messages(behind_the_last((8, 1)))
     assert "comes as its producer leaves it" in messages(behind_the_last((1, 2)))
+
+
+def test_one_sharded_result_in_a_tuple_is_enough() -> None:
+    report = report_of("""\
+  %2(t) = MakeTuple(%1, %para2_w)
+      : (<Tensor[Float32], (8, 16, 64)>, <Ref[Tensor[Float32]], (64), ref_key=w, is_parameter>) -> (<Tuple[Tensor[Float32]*2], TupleShape((8, 16, 64), (64))>)
+  %3(y) = Einsum(%2) primitive_attrs: {equation: "bsh,h->bs"}
+      : (<Tuple[Tensor[Float32]*2], TupleShape((8, 16, 64), (64))>) -> (<Tensor[Float32], (8, 16)>)
+  Return(%3)
+      : (<Tensor[Float32], (8, 16)>)
+}
+""")  # noqa: E501  (lines as MindSpore prints them)
+    assert reasons(report) == [("parallel_processer.cc:Redistribution", "Einsum")]
