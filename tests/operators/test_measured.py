@@ -62,7 +62,7 @@ def test_layouts_are_refused_by_a_class_whatever_the_call() -> None:
     cut = call("StridedSlice", tensor(-1, 32), constant((0, 0)), *ends)
     for kind in ("layout", "out_layout"):
         assert why_not_measured(cut, kind) == ""
-    assert "but not as" in why_not_measured(call("FloorDiv", tensor(-1, 8), tensor(8)), "layout")
+    assert "but not as" in why_not_measured(call("TruncateDiv", tensor(-1, 8), tensor(8)), "layout")
     assert "never measured" in why_not_measured(call("NoSuchThing", tensor(4)), "layout")
 
 
