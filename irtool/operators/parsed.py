@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, cast
 
 from irtool.operators.facts import Search
 from irtool.operators.notation import (
@@ -105,7 +105,7 @@ def parsed_from(key: str, data: bytes) -> Parsed | None:
 
 def _plain(value: Any) -> Any:
     """A value as JSON has it: itself, or a list that begins with its kind."""
-    kind = type(value)
+    kind: type[Any] = type(value)
     if value is None or kind in (bool, int, str):
         return value
     if kind is tuple:
@@ -120,7 +120,7 @@ def _plain(value: Any) -> Any:
 
 
 def _made(value: Any) -> Any:
-    if type(value) is not list:
+    if not isinstance(value, list):
         return value
-    kind, *parts = value
+    kind, *parts = cast("list[Any]", value)
     return _MAKERS[kind](*map(_made, parts))

@@ -88,7 +88,7 @@ def _maker(rule: Rule, method: Callable[..., Any] | None) -> _Maker:
     if method is None and not rule.origin.name.startswith("_"):
         raise NotRun
     # Without the wrapper that Lark calls it by, where there is one.
-    call: Callable[..., Any] = getattr(method, "base_func", method)
+    call: Any = getattr(method, "base_func", method)
     if inner:
         return _with_inner(kept, inner, None if method is None else call)
     if method is None:

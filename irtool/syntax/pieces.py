@@ -25,9 +25,9 @@ class Movable(Protocol):
 # Texts without quotes, braces and dollar signs, whose tokens could reach beyond the piece, and in
 # brackets that are closed.
 _INSIDE = r"""[^()\[\]{}"'$]"""
-_BRACKETS = rf"[(\[]{_INSIDE}*[)\]]"
-for _ in range(2):
-    _BRACKETS = rf"[(\[](?:{_INSIDE}|{_BRACKETS})*[)\]]"
+_FLAT = rf"[(\[]{_INSIDE}*[)\]]"
+_NESTED = rf"[(\[](?:{_INSIDE}|{_FLAT})*[)\]]"
+_BRACKETS = rf"[(\[](?:{_INSIDE}|{_NESTED})*[)\]]"
 _KEY = r"""[^\s,()\[\]{}"':=$][^,()\[\]{}"':=$]*(?:: ?|=)"""
 
 PIECES: dict[str, re.Pattern[str]] = {

@@ -39,16 +39,17 @@ def merged_gathers(
     instead = {item.edge.consumer: item.operators or () for item in items if item.replaces}
     gathers: dict[Hashable, dict[Use, Hashable]] = {}
     for item in items:
-        begin = as_far_as_the_first(item.operators or ())
-        if not begin or begin[-1].op != "AllGather" or not _only_reshapes(begin[:-1]):
+        steps = as_far_as_the_first(item.operators or ())
+        before = steps[:-1]
+        if not steps or steps[-1].op != "AllGather" or not _only_reshapes(before):
             continue
-        shape = begin[-2].output_shape if len(begin) > 1 else None
+        shape = before[-1].output_shape if before else None
         source = _before(analysis, instead, item.edge, shape)
         if source is not None:
             value, reshaped = source
             edge = item.edge
             use = Use(edge.consumer, edge.position, edge.item)
-            gathers.setdefault(value, {})[use] = begin[-1].ranks, reshaped
+            gathers.setdefault(value, {})[use] = steps[-1].ranks, reshaped
     return {
         use: value
         for value, uses in gathers.items()
