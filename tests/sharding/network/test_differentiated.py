@@ -6,6 +6,7 @@ import pytest
 
 from irtool.sharding.network.analysis import analysis_of
 from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.gradients import _is_discrete
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.weights import differentiated_inputs
 from tests.sharding.network.small import Small, Value, constant, tensor
@@ -57,3 +58,25 @@ def test_an_item_is_the_gradient_of_an_input(
 
 def test_what_the_graph_itself_gives_is_no_gradient() -> None:
     assert asked(1, from_=0) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "result", "ends"),
+    [
+        ("Float32", "Int32", True),
+        ("Float16", "UInt8", True),
+        ("Float32", "Bool", True),
+        ("Float32", "Float16", False),
+        ("Float32", "BFloat16", False),
+        ("Int32", "Int64", False),  # computed with whole numbers alone
+        ("Bool", "Int32", False),
+    ],
+)
+def test_no_gradient_comes_back_through_whole_numbers_and_truth(
+    given: str, result: str, ends: bool
+) -> None:
+    small = Small()
+    x = small.input("x", (8, 4), given)
+    main = small.graph("main")
+    main.result = main.add("PrimFunc_Mine", [x], tensor((8, 4), result))
+    assert _is_discrete(small.dump().graphs[0].nodes[0]) is ends
