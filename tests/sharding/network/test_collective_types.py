@@ -94,3 +94,27 @@ def test_truth_values_are_summed_up_as_numbers_and_others_as_they_are(
     operands = [x, constant((1,)), constant(False)]
     main.result = main.add(f"PrimFunc_{op}", operands, tensor((64,), dtype), user=((1, 8),))
     assert bool(refused(net.checked())) is not taken
+
+
+@pytest.mark.parametrize(
+    ("dtype", "summed", "gathered"),
+    [
+        ("Float16", True, True),
+        ("Float32", True, True),
+        ("BFloat16", True, True),
+        ("Complex64", True, True),
+        ("Int8", True, True),
+        ("Int32", True, True),
+        ("Int64", False, True),
+        ("UInt8", False, True),
+        ("Int16", False, False),
+        ("UInt16", False, False),
+        ("Bool", False, False),
+        ("Float64", False, False),
+        ("Complex128", False, False),
+        (None, True, True),
+    ],
+)
+def test_the_types_that_are_taken(dtype: str | None, summed: bool, gathered: bool) -> None:
+    assert takes_type("AllReduce", dtype) is summed
+    assert takes_type("AllGather", dtype) is gathered
