@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from irtool.compare.tensors.comparison import compare_tensors
-from irtool.compare.tensors.judging.attributes import changed_attributes
+from irtool.compare.tensors.judging.attributes import AttributeChange, changed_attributes
 from tests.compare.dumps import Entry, msprobe
 from tests.compare.test_judging import Array, compared, numbers, single, softmax, unit
 
@@ -145,6 +145,18 @@ def test_of_runs_that_are_cut_words_are_arguments_and_numbers_follow_the_slices(
     ]
     found = compare_tensors(*sides, known={0: 0}, sharded=True)
     assert [item.verdict for item in found.judged] == [verdict]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_word"),
+    [(("input.1", "none", "tanh"), True), (("input.1", "4", "8"), False),
+     (("operator", "Linear", "ColumnParallelLinear"), False),
+     (("input.1", "(none)", "tanh"), False)],
+)  # fmt: skip
+def test_what_an_operator_is_called_is_no_argument(
+    change: tuple[str, str, str], is_word: bool
+) -> None:
+    assert AttributeChange(*change).is_word == is_word
 
 
 def read_by(kind: str, factor: float = 1.0) -> list[Entry]:

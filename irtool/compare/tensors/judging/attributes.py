@@ -34,8 +34,13 @@ class AttributeChange:
 
     @property
     def is_word(self) -> bool:
-        """Whether both sides name what is to be computed, which no cut changes."""
-        return all(text.replace("_", "").isalpha() for text in (self.left, self.right))
+        """Whether both sides name how something is computed, which no cut changes.
+
+        Modules that hold a slice are called otherwise: what an operator is called is none of it.
+        """
+        return not self.is_shape and all(
+            text.replace("_", "").isalpha() for text in (self.left, self.right)
+        )
 
     def __str__(self) -> str:
         return f"{self.name}: {self.left} → {self.right}"
