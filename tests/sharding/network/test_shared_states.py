@@ -110,7 +110,7 @@ def test_states_of_a_weight_whose_slice_is_unknown_are_unknown() -> None:
     """An operator that nobody measured splits its weight: its moments are not said to be whole."""
     folder = Path(__file__).parent / "unknown_weight"
     case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
-    text = next(folder.glob("step_parallel_begin*")).read_text(encoding="utf-8")
+    text = irtool.dumps(irtool.load(next(folder.glob("step_parallel_begin*"))))
     begin = irtool.loads(text.replace("Renorm", "NobodysOwn"))
     report = check(begin, ParallelContext.from_mapping(case["context"]))
     slices = {weight.name: weight.slice for weight in report.parameters}
