@@ -59,26 +59,28 @@ def is_compared(node: Node) -> bool:
     return node.op not in TRANSPARENT and not node.is_return
 
 
-def history(passes: Sequence[PassText], at: int, nodes: Sequence[Node]) -> tuple[Moment, ...]:
+def history(passes: Sequence[PassText], position: int, nodes: Sequence[Node]) -> tuple[Moment, ...]:
     """What each pass made of some nodes, from the pass that added them on.
 
     Args:
         passes: dumps of one compilation, in the order of time.
-        at: the dump whose nodes are meant.
+        position: the dump whose nodes are meant.
         nodes: of that dump.
 
     Returns:
         A moment for each dump in which they, or what they come from, are, and one for the pass
         that removed them.
     """
-    earlier = list(_backward(passes, at, tuple(nodes)))
-    later = list(_forward(passes, at, tuple(nodes)))
+    earlier = list(_backward(passes, position, tuple(nodes)))
+    later = list(_forward(passes, position, tuple(nodes)))
     return (*reversed(earlier), *later)
 
 
-def _backward(passes: Sequence[PassText], at: int, nodes: tuple[Node, ...]) -> Iterator[Moment]:
-    """Moments up to the dump ``at``, the last first."""
-    for number in range(at, 0, -1):
+def _backward(
+    passes: Sequence[PassText], position: int, nodes: tuple[Node, ...]
+) -> Iterator[Moment]:
+    """Moments up to the dump ``position``, the last first."""
+    for number in range(position, 0, -1):
         before, after = passes[number - 1], passes[number]
         if before.fingerprint == after.fingerprint:
             yield Moment(after.name, "unchanged", (), nodes)
@@ -92,9 +94,11 @@ def _backward(passes: Sequence[PassText], at: int, nodes: tuple[Node, ...]) -> I
     yield Moment(passes[0].name, "present", (), nodes)
 
 
-def _forward(passes: Sequence[PassText], at: int, nodes: tuple[Node, ...]) -> Iterator[Moment]:
-    """Moments behind the dump ``at``."""
-    for number in range(at + 1, len(passes)):
+def _forward(
+    passes: Sequence[PassText], position: int, nodes: tuple[Node, ...]
+) -> Iterator[Moment]:
+    """Moments behind the dump ``position``."""
+    for number in range(position + 1, len(passes)):
         before, after = passes[number - 1], passes[number]
         if before.fingerprint == after.fingerprint:
             nodes = _same_places(nodes, after.read())

@@ -151,11 +151,11 @@ def _replacement(matching: Matching, left: tuple[int, ...], right: tuple[int, ..
     return "reduction joined" if _is_split(theirs, ours) else "replaced"
 
 
-def _is_split(whole: Counter[str], parts: Counter[str]) -> bool:
+def _is_split(undivided: Counter[str], parts: Counter[str]) -> bool:
     """Whether parts do a reduction several times on pieces and add the pieces up."""
-    joining = {op for op in (*whole, *parts) if op in _JOINS or is_addition(op)}
-    adds = sum(parts[op] for op in joining) > sum(whole[op] for op in joining)
-    more = any(parts[op] > whole[op] > 0 for op in whole if op not in joining)
+    joining = {op for op in (*undivided, *parts) if op in _JOINS or is_addition(op)}
+    adds = sum(parts[op] for op in joining) > sum(undivided[op] for op in joining)
+    more = any(parts[op] > undivided[op] > 0 for op in undivided if op not in joining)
     return adds and more
 
 

@@ -109,14 +109,14 @@ class Side:
 
 def side_of(dump: Dump) -> Side:
     """The operators of a dump with its calls inlined."""
-    whole = dump.whole()
-    side = Side(dump, whole)
+    inlined = dump.whole()
+    side = Side(dump, inlined)
     stages = phases(dump)
     known: dict[Node, dict[str, object]] = {}
     type_texts: dict[int, str] = {}
     values: list[Operand] = []
-    repeated = _repeated(whole)
-    for item in whole.nodes:
+    repeated = _repeated(inlined)
+    for item in inlined.nodes:
         operands = tuple(_operand(source, values) for source in item.inputs)
         if item.op in TRANSPARENT:
             if item.index not in repeated:
@@ -153,21 +153,23 @@ def content(side: Side, index: int) -> Hashable:
     )
 
 
-def _repeated(whole: Whole) -> set[int]:
+def _repeated(inlined: Whole) -> set[int]:
     """Nodes of graphs that are called to be differentiated, and called as they are as well.
 
     Before differentiation ``J(@G)`` and ``call @G`` run the same forward graph twice; only the
     plain call's copy is compared.
     """
-    gradients = {call.node.node for call in whole.kept_calls if call.reason == "gradient"}
+    gradients = {call.node.node for call in inlined.kept_calls if call.reason == "gradient"}
     if not gradients:
         return set()
     under: dict[CallSite, bool] = {}
     return {
         item.index
-        for item in whole.nodes
+        for item in inlined.nodes
         if _is_under(item.site, gradients, under)
-        and any(not _is_under(other.site, gradients, under) for other in whole.instances(item.node))
+        and any(
+            not _is_under(other.site, gradients, under) for other in inlined.instances(item.node)
+        )
     }
 
 

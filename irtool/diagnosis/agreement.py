@@ -117,13 +117,13 @@ def _unlike_fusion(subject: Subject, values: Mapping[Hashable, list[int]]) -> It
 def joined(one: RankProgram) -> tuple[int, ...]:
     """For each communication the first one that it is joined with; itself where with none."""
     firsts: dict[Hashable, int] = {}
-    found: list[int] = []
+    leaders: list[int] = []
     for number, (step, party) in enumerate(zip(one.program.steps, one.parties, strict=True)):
         item = step.collective
         key = (item.op, party.group, item.reduction, item.dtype, item.fusion)
         is_fused = item.op in FUSIBLE and bool(item.fusion)
-        found.append(firsts.setdefault(key, number) if is_fused else number)
-    return tuple(found)
+        leaders.append(firsts.setdefault(key, number) if is_fused else number)
+    return tuple(leaders)
 
 
 def unseen_fusion(subject: Subject) -> str:

@@ -82,8 +82,8 @@ def _ranks(subject: Subject, path: str) -> tuple[int, ...]:
     """The ranks whose dumps are equal to this one."""
     rank = subject.rank_of(path)
     classes = subject.run.classes(subject.graph)
-    found = (one.ranks for one in classes if one.file is not None and one.file.path == path)
-    return next(found, () if rank is None else (rank,))
+    groups = (one.ranks for one in classes if one.file is not None and one.file.path == path)
+    return next(groups, () if rank is None else (rank,))
 
 
 def _is_last(subject: Subject, path: str) -> bool:

@@ -104,11 +104,11 @@ class CannotJudge(Exception):
     """Raised by a task where what it needs isn't there; the text says what."""
 
 
-def ranked(found: list[Diagnosis]) -> tuple[Diagnosis, ...]:
+def ranked(diagnoses: list[Diagnosis]) -> tuple[Diagnosis, ...]:
     """The gravest first; what stops a run before what slows it down, chances by what they save."""
     return tuple(
         sorted(
-            found,
+            diagnoses,
             key=lambda item: (
                 SEVERITIES.index(item.severity), -item.share if item.severity == "info" else 0.0,
                 TASKS.index(item.task), -item.weight, item.rank or 0, item.line,

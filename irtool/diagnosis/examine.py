@@ -87,22 +87,24 @@ def examine(
     dumps = [*(BEGIN,) * ("begin" in reads), *(VALIDATE,) * ("validate" in reads)]
     subject.read_first(dumps)
     look_at_ends(subject, [*dumps, *(END,) * ("begin" in reads)])
-    told: list[_Told] = []
+    outcomes: list[_Told] = []
     for number, result in enumerate(_results(subject, parts, jobs), 1):
-        told.append(result)
+        outcomes.append(result)
         if progress is not None:
             progress(", ".join(task.name for task in parts[number - 1]), number, len(parts))
-    found = [item for part in told for item in part.found]
-    damage = {path: problem for part in told for path, problem in part.damage.items()}
-    found += damaged(subject, damage)
-    made = next((part.figures for part in told if part.figures is not None), Figures())
-    peaks = [part.peak for part in told if part.peak is not None]
+    diagnoses = [item for part in outcomes for item in part.found]
+    damage = {path: problem for part in outcomes for path, problem in part.damage.items()}
+    diagnoses += damaged(subject, damage)
+    made = next((part.figures for part in outcomes if part.figures is not None), Figures())
+    peaks = [part.peak for part in outcomes if part.peak is not None]
     if peaks:
         made = replace(made, peak=peaks[0][0], communicators=peaks[0][1])
     return Examination(
         subject.path,
-        ranked(_folded(_told_once(_uncovered(found)))),
-        tuple(sorted((item for part in told for item in part.not_judged), key=lambda i: i.task)),
+        ranked(_folded(_told_once(_uncovered(diagnoses)))),
+        tuple(
+            sorted((item for part in outcomes for item in part.not_judged), key=lambda i: i.task)
+        ),
         made,
     )
 
@@ -150,37 +152,37 @@ def _in_child(names: Sequence[Task]) -> _Told:
 
 
 def _part(subject: Subject, part: Sequence[RegisteredTask]) -> _Told:
-    told = _Told()
+    outcome = _Told()
     for task in part:
         try:
-            told.found += task.examine(subject)
+            outcome.found += task.examine(subject)
         except CannotJudge as reason:
-            told.not_judged.append(NotJudged(task.name, str(reason)))
+            outcome.not_judged.append(NotJudged(task.name, str(reason)))
         except (MemoryError, RecursionError):
-            told.not_judged.append(NotJudged(task.name, "it is too large"))
+            outcome.not_judged.append(NotJudged(task.name, "it is too large"))
         except Exception as error:
             if os.environ.get("IRTOOL_DEBUG"):
                 raise
             why = f"internal error: {type(error).__name__}: {error}; please report it"
-            told.not_judged.append(NotJudged(task.name, why))
+            outcome.not_judged.append(NotJudged(task.name, why))
     if any(task.reads == "begin" for task in part):
-        told.figures = figures_of_begin(subject)
+        outcome.figures = figures_of_begin(subject)
     if any(task.reads == "validate" for task in part):
-        told.peak = peak(subject)
-    told.damage = subject.damage
-    return told
+        outcome.peak = peak(subject)
+    outcome.damage = subject.damage
+    return outcome
 
 
-def _uncovered(found: list[Diagnosis]) -> list[Diagnosis]:
+def _uncovered(diagnoses: list[Diagnosis]) -> list[Diagnosis]:
     """Without what only follows from a graver finding."""
-    wrong = {item.task for item in found if item.severity == "error"}
+    wrong = {item.task for item in diagnoses if item.severity == "error"}
     covered = {task for first, others in _COVERS.items() if first in wrong for task in others}
     if "strategy" in wrong:
         covered.add("failed-node")  # what was refused left no later dump
-    refused = {item.op for item in found if item.task == "strategy"}
+    refused = {item.op for item in diagnoses if item.task == "strategy"}
     return [
         item
-        for item in found
+        for item in diagnoses
         if item.task not in covered or (_names_another(item, refused) and None not in refused)
     ]
 
@@ -190,27 +192,29 @@ def _names_another(item: Diagnosis, refused: set[str | None]) -> bool:
     return item.task == "compile-failure" and item.op is not None and item.op not in refused
 
 
-def _told_once(found: list[Diagnosis]) -> list[Diagnosis]:
+def _told_once(diagnoses: list[Diagnosis]) -> list[Diagnosis]:
     """Weights that are held whole told by the task that proposes the switch, not by rules again.
 
     It is as grave as the rules say: there is one severity of one cause.
     """
-    rules = [item for item in found if item.task == "lint" and item.message[:6] in _HELD_WHOLE]
-    switches = [item for item in found if item.edit is not None and item.edit.setting == _OPTIMIZER]
+    rules = [item for item in diagnoses if item.task == "lint" and item.message[:6] in _HELD_WHOLE]
+    switches = [
+        item for item in diagnoses if item.edit is not None and item.edit.setting == _OPTIMIZER
+    ]
     if not rules or not switches:
-        return found
+        return diagnoses
     gravest = min((item.severity for item in (*rules, *switches)), key=SEVERITIES.index)
     return [
         replace(item, severity=gravest) if item in switches else item
-        for item in found
+        for item in diagnoses
         if item not in rules
     ]
 
 
-def _folded(found: Iterable[Diagnosis]) -> list[Diagnosis]:
+def _folded(diagnoses: Iterable[Diagnosis]) -> list[Diagnosis]:
     """What several ranks have alike, told once."""
     alike: dict[tuple[object, ...], list[Diagnosis]] = {}
-    for item in found:
+    for item in diagnoses:
         key = (item.task, item.severity, item.message, item.edit)
         alike.setdefault(key, []).append(item)
     return [_together(items) for items in alike.values()]

@@ -93,9 +93,9 @@ EditOf: TypeAlias = Callable[[LoggedFinding, SourceLine | None], Edit | None]
 
 def told(subject: Subject, task: Task, edit_of: EditOf | None = None) -> Iterator[Diagnosis]:
     """What logs say of a task: causes as errors, consequences only where no cause is told."""
-    found = logged(subject)
-    causes = [item for item in found if item.role in ("cause", "unknown")]
-    for item in causes or [item for item in found if item.role == "consequence"]:
+    findings = logged(subject)
+    causes = [item for item in findings if item.role in ("cause", "unknown")]
+    for item in causes or [item for item in findings if item.role == "consequence"]:
         if item.severity == "info" or TASK_OF.get(item.code, "compile-failure") != task:
             continue
         yield diagnosed(subject, item, task, edit_of)
@@ -110,8 +110,8 @@ def diagnosed(
         command = ("irtool", "explain", item.file)
     node = _named_node(subject, item)
     users = () if node is None else node.users
-    lines = (source_of(each) for each in (node, *users))
-    source = next((each for each in lines if each is not None), item.source)
+    lines = (source_of(statement) for statement in (node, *users))
+    source = next((line for line in lines if line is not None), item.source)
     interpreted = INTERPRETED if node is not None and is_interpreted(node) else ""
     types = f" (operands {', '.join(item.operands)})" if item.operands else ""
     edit = item.edit
@@ -178,7 +178,7 @@ def _compilation(subject: Subject, item: LoggedFinding) -> Compilation | None:
 def _last_pass(subject: Subject, item: LoggedFinding) -> str:
     """The pass whose dump is the last one before the failure; "" where there is none."""
     compilation = _compilation(subject, item)
-    done = [each for each in (compilation.passes if compilation else ()) if each.kind != "failure"]
+    done = [file for file in (compilation.passes if compilation else ()) if file.kind != "failure"]
     return f"after {done[-1].name}" if done else ""
 
 

@@ -85,10 +85,10 @@ def _is_guess(subject: Subject, key: str) -> bool:
 
 def peak(subject: Subject) -> tuple[int, int] | None:
     """Bytes of the rank that holds most, and those of them that its communicators take."""
-    found = _try(lambda: subject.memories)
-    if not found:
+    memories = _try(lambda: subject.memories)
+    if not memories:
         return None
-    memory = found[0].memory
+    memory = memories[0].memory
     return memory.device_bytes.low, memory.communicators.bytes.low
 
 

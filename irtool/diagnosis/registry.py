@@ -29,8 +29,8 @@ class RegisteredTask:
 @cache
 def all_tasks() -> tuple[RegisteredTask, ...]:
     """Every task, in the order of its module's name."""
-    found: list[RegisteredTask] = []
+    registered: list[RegisteredTask] = []
     for info in pkgutil.iter_modules(tasks.__path__):
         module = import_module(f"{tasks.__name__}.{info.name}")
-        found.append(RegisteredTask(module.TASK, module.READS, module.examine))
-    return tuple(found)
+        registered.append(RegisteredTask(module.TASK, module.READS, module.examine))
+    return tuple(registered)

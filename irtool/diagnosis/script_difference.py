@@ -93,12 +93,12 @@ def _updated_alone(dump: Dump, other: Dump) -> tuple[str, ...]:
 
 def _updated(dump: Dump) -> dict[str, None]:
     """Weights that an optimizer updates, in the order of the dump."""
-    found: dict[str, None] = {}
+    weights: dict[str, None] = {}
     for node in dump.nodes():
         if OPTIMIZERS.match(node.op):
             names = (item.name for item in node.inputs if isinstance(item, GraphParameter))
-            found.update(dict.fromkeys(name for name in list(names)[:1] if name))
-    return found
+            weights.update(dict.fromkeys(name for name in list(names)[:1] if name))
+    return weights
 
 
 @dataclass(frozen=True, slots=True)

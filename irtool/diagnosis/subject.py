@@ -169,20 +169,20 @@ class Subject:
     @cached_property
     def parallel(self) -> ParallelContext:
         """Devices and options."""
-        found = self.context.parallel
-        if found is None:
+        parallel = self.context.parallel
+        if parallel is None:
             raise CannotJudge(
                 "nobody says for how many devices this was compiled (--devices, or --context FILE)"
             )
-        return found
+        return parallel
 
     @cached_property
     def machine(self) -> Machine:
         """The one that was named, else that of the target."""
         if self.named is not None:
             return self.named
-        found = self.context.parallel
-        return default_machine(found.target if found is not None else "Ascend")
+        parallel = self.context.parallel
+        return default_machine(parallel.target if parallel is not None else "Ascend")
 
     # -- before the parallel pass ----------------------------------------------------------------
 
@@ -236,8 +236,8 @@ class Subject:
     @cached_property
     def validated(self) -> Mapping[int, PassFile]:
         """The validate dumps, by rank."""
-        found = {rank: one.file(VALIDATE) for rank, one in self.compilations.items()}
-        files = {rank: file for rank, file in found.items() if file is not None}
+        dumps = {rank: one.file(VALIDATE) for rank, one in self.compilations.items()}
+        files = {rank: file for rank, file in dumps.items() if file is not None}
         if not files:
             raise CannotJudge("there is no validate dump, which holds the whole graph")
         return files
@@ -246,7 +246,7 @@ class Subject:
     def classes(self) -> tuple[tuple[tuple[int, ...], Dump], ...]:
         """Ranks with equal validate dumps that are whole, and the dump of the first of them."""
         files = self.validated
-        found: list[tuple[tuple[int, ...], Dump]] = []
+        classes: list[tuple[tuple[int, ...], Dump]] = []
         reasons: list[str] = []
         for item in self.run.classes(self.graph):
             ranks = tuple(rank for rank in item.ranks if rank in files)
@@ -254,20 +254,20 @@ class Subject:
                 continue
             try:
                 dump = self.read_whole(self.compilations[ranks[0]], files[ranks[0]])
-                found.append((ranks, dump))
+                classes.append((ranks, dump))
             except CannotJudge as error:
                 reasons.append(str(error))
                 self.unread.update(dict.fromkeys(ranks, str(error)))
-        if not found:
+        if not classes:
             raise CannotJudge(reasons[0] if reasons else "no validate dump can be read")
-        return tuple(found)
+        return tuple(classes)
 
     def whole_of(self, dump: Dump) -> Whole:
         """A dump with all calls inlined, made once."""
-        found = self.wholes.get(dump.path)
-        if found is None:
-            found = self.wholes[dump.path] = dump.whole()
-        return found
+        inlined = self.wholes.get(dump.path)
+        if inlined is None:
+            inlined = self.wholes[dump.path] = dump.whole()
+        return inlined
 
     @cached_property
     def cluster(self) -> Cluster:

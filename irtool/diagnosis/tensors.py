@@ -49,31 +49,31 @@ def _broken(subject: Subject) -> Diagnosis | None:
                 runs.append(read_unit(side.units[key]))
             except NoTensors:
                 continue
-        found = first_non_finite(runs)
-        if found is not None:
-            join_graph(side, found.run)
-            return _told_broken(subject, found)
+        broken = first_non_finite(runs)
+        if broken is not None:
+            join_graph(side, broken.run)
+            return _told_broken(subject, broken)
     return None
 
 
-def _told_broken(subject: Subject, found: NonFinite) -> Diagnosis:
-    op, content = found.op, found.content
+def _told_broken(subject: Subject, broken: NonFinite) -> Diagnosis:
+    op, content = broken.op, broken.content
     node = op.node
     many = content.nan or content.infinite
     kind = "NaN" if content.nan else "infinity"
     of = f" in {many:,} of {content.count:,} elements" if content.count else ""
     name = node.full_name if node is not None and node.full_name else op.name
-    if found.is_read:
+    if broken.is_read:
         cause = f"{name} ({op.type}) is given {kind}{of}, which no operator made: a weight or input"
     else:
         cause = f"{name} ({op.type}) makes the first {kind}{of}, of finite inputs"
-        largest = found.largest_input
+        largest = broken.largest_input
         if not math.isnan(largest):
             cause += f" up to {largest:.3g}"
-        limit = LARGEST.get(found.dtype)
-        if content.infinite and limit is not None and found.dtype == "Float16":
-            cause += f"; {found.dtype} ends at {limit:,.0f}"
-    step = found.run.step
+        limit = LARGEST.get(broken.dtype)
+        if content.infinite and limit is not None and broken.dtype == "Float16":
+            cause += f"; {broken.dtype} ends at {limit:,.0f}"
+    step = broken.run.step
     return diagnosis(
         _TASK,
         "error",
@@ -81,7 +81,7 @@ def _told_broken(subject: Subject, found: NonFinite) -> Diagnosis:
         subject.command("parse", "RUN", "--where", f'op == "{op.type}"')
         if subject.run.compilations
         else subject.command("doctor", "RUN", "--task", _TASK),
-        rank=found.run.rank,
+        rank=broken.run.rank,
         node=None if node is None else node.id,
         file=node.graph.dump.path if node is not None and node.graph and node.graph.dump else "",
         line=0 if node is None else node.line,

@@ -74,8 +74,8 @@ def write_baseline(findings: Iterable[Finding], others: Iterable[Known] = ()) ->
     entries = [*map(_entry, findings), *others]
     entries.sort(key=lambda entry: (entry.code, entry.what, entry.fingerprint))
     lines = ",\n  ".join(
-        json.dumps({"code": each.code, "fingerprint": each.fingerprint, "what": each.what})
-        for each in entries
+        json.dumps({"code": known.code, "fingerprint": known.fingerprint, "what": known.what})
+        for known in entries
     )
     inner = f"\n  {lines}\n " if lines else ""
     return f'{{"schema": "{SCHEMA}",\n "findings": [{inner}]}}\n'

@@ -169,7 +169,7 @@ def read_budget(table: Mapping[str, object]) -> tuple[Limit, ...]:
     Raises:
         BudgetError: a key is none, or a value makes no sense.
     """
-    found: list[Limit] = []
+    limits: list[Limit] = []
     for key, value in table.items():
         if key in ("rank", "stage"):
             if not isinstance(value, Mapping):
@@ -179,10 +179,10 @@ def read_budget(table: Mapping[str, object]) -> tuple[Limit, ...]:
                     raise BudgetError(f"{key}.{name} must be a table of a number")
                 for measure, amount in cast("Mapping[str, object]", inner).items():
                     place = {key: int(name)}
-                    found.append(read_limit(measure, amount, **place))
+                    limits.append(read_limit(measure, amount, **place))
         else:
-            found.append(read_limit(key, value))
-    return tuple(found)
+            limits.append(read_limit(key, value))
+    return tuple(limits)
 
 
 def read_limit(
@@ -194,16 +194,16 @@ def read_limit(
         BudgetError: the measure does not exist, or the value makes no sense.
     """
     name = measure.strip().replace("-", "_")
-    key: Measure | None = next((each for each in MEASURES if each == name), None)
+    key: Measure | None = next((known for known in MEASURES if known == name), None)
     if key is None:
         raise BudgetError(f"there is no measure {measure}: {', '.join(MEASURES)}")
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise BudgetError(f"{measure}: {value!r} is no amount")
-    found = _AMOUNT.fullmatch(str(value))
+    match = _AMOUNT.fullmatch(str(value))
     unit = UNITS[key]
-    if found is None or found[1] == "-":
+    if match is None or match[1] == "-":
         raise BudgetError(f"{measure}: {value} is no amount")
-    sign, number, word = found.groups()
+    sign, number, word = match.groups()
     amount = float(number.replace("_", ""))
     if sign and word == "%":
         return Limit(key, amount / 100, "share", rank, stage)
@@ -260,10 +260,10 @@ def _value(
     if name == "statements":
         return sum(len(graph.nodes) for graph in validate.graphs)
     if name == "peak_memory":
-        found = memory(validate)
-        if not found.is_complete:
+        estimate = memory(validate)
+        if not estimate.is_complete:
             raise _Missing("a size or a part of the dump is not known")
-        return found.peak_bytes
+        return estimate.peak_bytes
     if name == "step_seconds":
         if begin is None or parallel is None:
             raise _Missing("there is no begin dump, or nobody says how many devices there are")
@@ -330,8 +330,8 @@ def trend_line(build: Build) -> str:
         "schema": TREND_SCHEMA,
         "build": build.build,
         "ranks": [
-            {"rank": each.rank, "stage": each.stage, "values": dict(each.values)}
-            for each in build.ranks
+            {"rank": row.rank, "stage": row.stage, "values": dict(row.values)}
+            for row in build.ranks
         ],
         "exceeded": list(build.exceeded),
     }
@@ -344,11 +344,11 @@ def read_trend(text: str) -> list[Build]:
     Raises:
         BudgetError: a line is none of a trend file.
     """
-    found: list[Build] = []
+    builds: list[Build] = []
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
-            found.append(_build(line, number))
-    return found
+            builds.append(_build(line, number))
+    return builds
 
 
 def _build(line: str, number: int) -> Build:
@@ -365,7 +365,7 @@ def _build(line: str, number: int) -> Build:
     above = entry.get("exceeded")
     return Build(
         str(entry.get("build", number)),
-        tuple(_rank(each, number) for each in cast("list[object]", ranks)),
+        tuple(_rank(row, number) for row in cast("list[object]", ranks)),
         tuple(map(str, cast("list[object]", above))) if isinstance(above, list) else (),
     )
 

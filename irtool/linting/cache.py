@@ -120,11 +120,13 @@ def _prepared(path: str) -> sqlite3.Connection:
 def encoded(linted: Linted, files: Sequence[str]) -> dict[str, object]:
     """Plain data; files are numbers, since the same dumps may stand elsewhere next time."""
     numbers = {path: f"{_NUMBER}{number}" for number, path in enumerate(files)}
-    findings = [_refiled(each, lambda path: numbers.get(path, path)) for each in linted.findings]
+    findings = [
+        _refiled(finding, lambda path: numbers.get(path, path)) for finding in linted.findings
+    ]
     return {
         "form": _FORM,
         "findings": cast("object", msgspec.to_builtins(findings)),
-        "silenced": [[each.code, each.need, each.reason] for each in linted.silenced],
+        "silenced": [[rule.code, rule.need, rule.reason] for rule in linted.silenced],
     }
 
 
@@ -138,7 +140,7 @@ def decoded(data: Any, files: Sequence[str]) -> Linted | None:
 
     findings = msgspec.convert(data["findings"], list[Finding], strict=True)
     silenced = [Silenced(*item) for item in data["silenced"]]
-    return Linted([_refiled(each, path_of) for each in findings], silenced)
+    return Linted([_refiled(finding, path_of) for finding in findings], silenced)
 
 
 def _refiled(finding: Finding, name_of: Callable[[str], str]) -> Finding:
@@ -146,5 +148,5 @@ def _refiled(finding: Finding, name_of: Callable[[str], str]) -> Finding:
     return replace(
         finding,
         file=name_of(finding.file),
-        related=tuple(replace(each, file=name_of(each.file)) for each in finding.related),
+        related=tuple(replace(place, file=name_of(place.file)) for place in finding.related),
     )

@@ -40,13 +40,13 @@ def lint_compilation(
         where: which nodes; findings about no node are left out then.
     """
     made = _Pass(where)
-    by_dump: dict[DumpFacts, list[Rule]] = {each: [] for each in facts.dumps}
+    by_dump: dict[DumpFacts, list[Rule]] = {dump: [] for dump in facts.dumps}
     for rule in rules:
         if isinstance(rule, NodeRule | DumpRule | ReportRule):
-            for each in _dumps_for(rule, facts, made):
-                by_dump[each].append(rule)
-    for each, chosen in by_dump.items():
-        _lint_dump(each, chosen, made)
+            for dump in _dumps_for(rule, facts, made):
+                by_dump[dump].append(rule)
+    for dump, chosen in by_dump.items():
+        _lint_dump(dump, chosen, made)
     return made.linted
 
 
@@ -75,11 +75,11 @@ def _dumps_for(rule: Rule, facts: CompilationFacts, made: _Pass) -> Sequence[Dum
         return ()
     if not rule.dumps:
         return facts.dumps
-    found = facts.first_of(rule.dumps)
-    if found is None:
+    dump = facts.first_of(rule.dumps)
+    if dump is None:
         made.silence(rule, Lacking("begin" if "begin" in rule.dumps else "validate"))
         return ()
-    return (found,)
+    return (dump,)
 
 
 def _check_needs(rule: Rule, facts: CompilationFacts) -> None:
@@ -105,8 +105,10 @@ def _lint_dump(facts: DumpFacts, rules: Sequence[Rule], made: _Pass) -> None:
             for finding in made.findings_of(rule, partial(_check_report, rule, facts), facts):
                 made.add(finding, facts)
     _walk(facts, [rule for rule in rules if isinstance(rule, NodeRule)], made)
-    found = made.linted.findings
-    found[start:] = sorted(found[start:], key=lambda each: (each.line, each.code, each.column))
+    findings = made.linted.findings
+    findings[start:] = sorted(
+        findings[start:], key=lambda finding: (finding.line, finding.code, finding.column)
+    )
 
 
 def _check_report(rule: ReportRule, facts: DumpFacts) -> Iterable[Finding]:
@@ -188,7 +190,7 @@ def placed(finding: Finding, facts: DumpFacts) -> Finding:
         finding,
         file=finding.file or facts.path,
         related=tuple(
-            each if each.file else replace(each, file=facts.path) for each in finding.related
+            place if place.file else replace(place, file=facts.path) for place in finding.related
         ),
         rank=rank,
         ranks=() if rank is None else (rank,),

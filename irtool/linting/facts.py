@@ -51,18 +51,18 @@ class CompilationFacts:
     def __init__(self, dumps: Sequence[DumpFacts], surroundings: Surroundings) -> None:
         self.dumps = tuple(dumps)
         self.surroundings = surroundings
-        for each in self.dumps:
-            each.compilation = self
+        for dump in self.dumps:
+            dump.compilation = self
         self._kept: dict[str, object] = {}
 
     def of_kind(self, kind: DumpKind) -> DumpFacts | None:
         """The last dump of a kind."""
-        return next((each for each in reversed(self.dumps) if each.kind == kind), None)
+        return next((dump for dump in reversed(self.dumps) if dump.kind == kind), None)
 
     def first_of(self, kinds: Sequence[DumpKind]) -> DumpFacts | None:
         """The dump of the first kind that there is one of."""
-        found = (self.of_kind(kind) for kind in kinds)
-        return next((each for each in found if each is not None), None)
+        dumps = (self.of_kind(kind) for kind in kinds)
+        return next((dump for dump in dumps if dump is not None), None)
 
     @property
     def rank(self) -> int | None:
@@ -98,10 +98,10 @@ class CompilationFacts:
         Raises:
             Lacking: there is no such dump.
         """
-        found = self.of_kind("begin")
-        if found is None:
+        dump = self.of_kind("begin")
+        if dump is None:
             raise Lacking("begin")
-        return found
+        return dump
 
     @property
     def validate(self) -> DumpFacts:
@@ -110,10 +110,10 @@ class CompilationFacts:
         Raises:
             Lacking: there is no such dump.
         """
-        found = self.of_kind("validate")
-        if found is None:
+        dump = self.of_kind("validate")
+        if dump is None:
             raise Lacking("validate")
-        return found
+        return dump
 
     @property
     def report(self) -> CheckResult:
@@ -192,7 +192,7 @@ class DumpFacts:
     @cached_property
     def collective_by_node(self) -> dict[Node, Collective]:
         """The collective that a node is."""
-        return {each.node: each for each in self.collectives}
+        return {collective.node: collective for collective in self.collectives}
 
     @cached_property
     def phases(self) -> Mapping[Node, Phase]:
@@ -230,8 +230,8 @@ class RunFacts:
     @property
     def dumps(self) -> dict[int, DumpFacts]:
         """Those of all ranks that have one."""
-        found = {rank: self.dump(rank) for rank in self.ranks}
-        return {rank: dump for rank, dump in found.items() if dump is not None}
+        dumps = {rank: self.dump(rank) for rank in self.ranks}
+        return {rank: dump for rank, dump in dumps.items() if dump is not None}
 
     def kept(self, name: str, make: Callable[[], Answer]) -> Answer:
         """An answer that several rules need: made once, its failure included."""
@@ -244,10 +244,10 @@ def _kept(answers: dict[str, object], name: str, make: Callable[[], Answer]) -> 
             answers[name] = make()
         except Exception as error:
             answers[name] = _Failed(error)
-    found = answers[name]
-    if isinstance(found, _Failed):
-        raise found.error
-    return found  # type: ignore[return-value]  # under one name there is one kind of answer
+    answer = answers[name]
+    if isinstance(answer, _Failed):
+        raise answer.error
+    return answer  # type: ignore[return-value]  # under one name there is one kind of answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def _joined(same: list[Finding]) -> Finding:
         return first
     here = f"here as well ({len(others)} places in all)" if len(others) > 1 else "here as well"
     places = tuple(
-        RelatedPlace(here, each.file, each.line, each.column, each.node)
-        for each in others[:_MOST_PLACES]
+        RelatedPlace(here, other.file, other.line, other.column, other.node)
+        for other in others[:_MOST_PLACES]
     )
     return replace(first, related=(*first.related, *places))

@@ -97,12 +97,12 @@ def collective_changes(facts: GateFacts) -> Iterator[CollectiveChange]:
     """Collectives of both dumps by what they are and why they are there."""
     sides: list[dict[tuple[str, str, str], list[Collective]]] = []
     for side in (facts.old, facts.new):
-        found: dict[tuple[str, str, str], list[Collective]] = {}
+        by_key: dict[tuple[str, str, str], list[Collective]] = {}
         for item in side.collectives:
             if not item.is_virtual:
                 phase = side.phases.get(item.node, "other")
-                found.setdefault((item.op, item.origin, phase), []).append(item)
-        sides.append(found)
+                by_key.setdefault((item.op, item.origin, phase), []).append(item)
+        sides.append(by_key)
     for key in dict.fromkeys((*sides[0], *sides[1])):
         old, new = (tuple(side.get(key, ())) for side in sides)
         yield CollectiveChange(*key, old, new)
@@ -120,7 +120,7 @@ def run_gate(
         rules: with their thresholds and severities.
         failed: makes a finding of a rule that raised.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     failures: list[Finding] = []
     for rule in rules:
         try:
@@ -128,8 +128,8 @@ def run_gate(
         except Exception as error:
             failures.append(failed(rule, error))
             continue
-        found += [placed(finding, facts.new) for finding in said]
-    return [*nested(found, {rule.code: rule.follows_from for rule in rules}), *failures]
+        findings += [placed(finding, facts.new) for finding in said]
+    return [*nested(findings, {rule.code: rule.follows_from for rule in rules}), *failures]
 
 
 def nested(findings: Sequence[Finding], follows: Mapping[str, tuple[str, ...]]) -> list[Finding]:
@@ -139,14 +139,14 @@ def nested(findings: Sequence[Finding], follows: Mapping[str, tuple[str, ...]]) 
         findings: of all rules.
         follows: by code, the codes that are its causes, the most likely first.
     """
-    causes = [each for each in findings if not follows.get(each.code)]
+    causes = [root for root in findings if not follows.get(root.code)]
     below: dict[int, list[Finding]] = {}
     alone: list[Finding] = []
     for finding in findings:
         codes = follows.get(finding.code)
         if not codes:
             continue
-        likely = (place for code in codes for place, each in enumerate(causes) if each.code == code)
+        likely = (place for code in codes for place, root in enumerate(causes) if root.code == code)
         place = next(likely, None)
         if place is None:
             alone.append(finding)
@@ -159,15 +159,16 @@ def nested(findings: Sequence[Finding], follows: Mapping[str, tuple[str, ...]]) 
 def _with(cause: Finding, consequences: Sequence[Finding]) -> Finding:
     places = tuple(
         RelatedPlace(
-            f"{CONSEQUENCE}{each.code}: {each.message}",
-            each.file,
-            each.line,
-            each.column,
-            each.node,
+            f"{CONSEQUENCE}{consequence.code}: {consequence.message}",
+            consequence.file,
+            consequence.line,
+            consequence.column,
+            consequence.node,
         )
-        for each in consequences
+        for consequence in consequences
     )
     severity = min(
-        (cause.severity, *(each.severity for each in consequences)), key=SEVERITIES.index
+        (cause.severity, *(consequence.severity for consequence in consequences)),
+        key=SEVERITIES.index,
     )
     return replace(cause, severity=severity, related=(*places, *cause.related))

@@ -35,14 +35,14 @@ def forward_layers(facts: DumpFacts) -> dict[str, list[Node]]:
 
 
 def _forward_layers(facts: DumpFacts) -> dict[str, list[Node]]:
-    found: dict[str, list[Node]] = {}
+    layers: dict[str, list[Node]] = {}
     for node in facts.dump.nodes():
         if node.op in PLUMBING or node.op in COMMUNICATION or node.is_recomputed:
             continue
         if facts.phases.get(node) == "forward":
             for cell in cells_of(node):
-                found.setdefault(cell, []).append(node)
-    return found
+                layers.setdefault(cell, []).append(node)
+    return layers
 
 
 def layer_change(facts: GateFacts) -> LayerChange:
@@ -56,7 +56,7 @@ def layer_change(facts: GateFacts) -> LayerChange:
 
     def alone(side: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
         known = set(other)
-        return outermost(each for each in side if each not in known and kind_of(each) in lasting)
+        return outermost(cell for cell in side if cell not in known and kind_of(cell) in lasting)
 
     return LayerChange(alone(new, old), alone(old, new))
 
@@ -64,7 +64,7 @@ def layer_change(facts: GateFacts) -> LayerChange:
 def outermost(cells: Iterable[str]) -> tuple[str, ...]:
     """Cells that stand in none of the others."""
     named = tuple(cells)
-    return tuple(each for each in named if not any(is_within(each, other) for other in named))
+    return tuple(cell for cell in named if not any(is_within(cell, other) for other in named))
 
 
 def is_within(cell: str, other: str) -> bool:
@@ -75,7 +75,7 @@ def is_within(cell: str, other: str) -> bool:
 def siblings(cell: str, layers: Iterable[str]) -> int:
     """How many cells the list has in which a cell stands."""
     of = cell.rpartition(".")[0]
-    return sum(each.rpartition(".")[0] == of for each in layers)
+    return sum(layer.rpartition(".")[0] == of for layer in layers)
 
 
 def in_changed_layer(edit: Edit, change: LayerChange) -> bool:
@@ -90,7 +90,7 @@ def is_completed(edit: Edit, change: LayerChange, facts: GateFacts) -> bool:
     state of a recurrent one, operators come as soon as a layer follows, and go with it.
     """
     cells = cells_of(edit.node)
-    if not cells or not any(kind_of(each) == kind_of(cells[0]) for each in change.layers):
+    if not cells or not any(kind_of(changed) == kind_of(cells[0]) for changed in change.layers):
         return False
     side = facts.new if change.added else facts.old
     layers = forward_layers(side)

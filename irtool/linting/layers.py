@@ -37,7 +37,7 @@ def slots(nodes: Iterable[Node]) -> tuple[Slot, ...]:
     Args:
         nodes: forward operators of a dump; plumbing and collectives are passed over.
     """
-    found: dict[tuple[str, str, int], dict[str, Node]] = defaultdict(dict)
+    by_place: dict[tuple[str, str, int], dict[str, Node]] = defaultdict(dict)
     kinds: dict[str, dict[str, None]] = defaultdict(dict)
     counts: Counter[tuple[str, str]] = Counter()
     for node in nodes:
@@ -54,10 +54,10 @@ def slots(nodes: Iterable[Node]) -> tuple[Slot, ...]:
         kinds[kind_of(layer)].setdefault(layer)
         place = counts[scope, node.op]
         counts[scope, node.op] += 1
-        found[pattern, node.op, place][layer] = node
+        by_place[pattern, node.op, place][layer] = node
     return tuple(
         Slot(op, pattern, by_layer, tuple(kinds[kind_of(next(iter(by_layer)))]))
-        for (pattern, op, _), by_layer in found.items()
+        for (pattern, op, _), by_layer in by_place.items()
     )
 
 

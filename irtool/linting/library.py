@@ -36,10 +36,10 @@ def lint(
     """
     known = context is not None and "device_num" in context
     parallel = ParallelContext.from_mapping(context) if context is not None and known else None
-    found: list[DumpKind] = [*kinds, *map(kind_of_dump, dumps[len(kinds) :])]
+    all_kinds: list[DumpKind] = [*kinds, *map(kind_of_dump, dumps[len(kinds) :])]
     facts = [
         DumpFacts(lambda dump=dump: dump, kind, dump.path)
-        for dump, kind in zip(dumps, found, strict=True)
+        for dump, kind in zip(dumps, all_kinds, strict=True)
     ]
     rules = chosen_rules(read_settings(settings or {}), all_rules())
     surroundings = Surroundings(parallel=parallel, context=context)

@@ -65,7 +65,7 @@ def _at(finding: Finding, place: FindingPlace) -> Finding:
 def user_frames(node: Node) -> tuple[SourceLine, ...]:
     """The user's lines of Python that made a node, outermost call first."""
     locations = node.comments.locations or node.comments.forward_locations
-    return tuple(_source(each) for each in locations if not is_framework(each.path))
+    return tuple(_source(location) for location in locations if not is_framework(location.path))
 
 
 def cause_frames(node: Node) -> tuple[SourceLine, ...]:
@@ -117,9 +117,9 @@ def node_place(node: Node) -> FindingPlace:
     """The place of a node; its operator's name is what a caret stands under."""
     statement = print_statement(node)
     target = print_target(node.target)
-    at = statement.find(target, len(node.style.indent)) if target else -1
-    start = at + 1 if at >= 0 else node.column
-    length = min(len(target.partition("(")[0]) if at >= 0 else 1, MOST_STATEMENT)
+    offset = statement.find(target, len(node.style.indent)) if target else -1
+    start = offset + 1 if offset >= 0 else node.column
+    length = min(len(target.partition("(")[0]) if offset >= 0 else 1, MOST_STATEMENT)
     graph = node.graph
     return FindingPlace(
         graph.dump.path if graph is not None and graph.dump is not None else "",

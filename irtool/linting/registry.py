@@ -63,9 +63,9 @@ class RuleEntry:
         """
         if self.rule is not None:
             return self.rule
-        for found in _rules_in(import_module(self.module)):
-            if found.code == self.code:
-                return found
+        for rule in _rules_in(import_module(self.module)):
+            if rule.code == self.code:
+                return rule
         raise RegistryError(f"{self.module} holds no rule {self.code}")
 
     def text(self) -> RuleText:
@@ -80,7 +80,7 @@ def own_rules() -> dict[str, RuleEntry]:
 
 @lru_cache(maxsize=1)
 def _own() -> dict[str, RuleEntry]:
-    found: dict[str, RuleEntry] = {}
+    entries: dict[str, RuleEntry] = {}
     for family in iter_modules(own.__path__, f"{own.__name__}."):
         if not family.ispkg:
             continue
@@ -90,8 +90,8 @@ def _own() -> dict[str, RuleEntry]:
             named = _MODULE.fullmatch(module.name.rpartition(".")[2])
             if named:
                 code = named[1].upper()
-                found[code] = RuleEntry(code, module.name)
-    return {code: found[code] for code in sorted(found, key=_place)}
+                entries[code] = RuleEntry(code, module.name)
+    return {code: entries[code] for code in sorted(entries, key=_place)}
 
 
 def _place(code: str) -> tuple[int, str]:
@@ -107,14 +107,14 @@ def all_rules() -> dict[str, RuleEntry]:
     Raises:
         RegistryError: a package's rules cannot be loaded, or a code is taken.
     """
-    found = own_rules()
-    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda each: each.name):
+    rules = own_rules()
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda plugin: plugin.name):
         for entry in _offered(point):
-            if entry.code in found:
-                taken = found[entry.code].origin or "irtool"
+            if entry.code in rules:
+                taken = rules[entry.code].origin or "irtool"
                 raise RegistryError(f"{entry.origin}: {entry.code} is a rule of {taken} already")
-            found[entry.code] = entry
-    return found
+            rules[entry.code] = entry
+    return rules
 
 
 def _offered(point: EntryPoint) -> Iterator[RuleEntry]:

@@ -64,12 +64,12 @@ class Rule:
     @classmethod
     def thresholds(cls) -> dict[str, Threshold[int] | Threshold[float]]:
         """The rule's thresholds by name."""
-        found: dict[str, Threshold[int] | Threshold[float]] = {}
+        thresholds: dict[str, Threshold[int] | Threshold[float]] = {}
         for base in reversed(cls.__mro__):
             for name, value in vars(base).items():
                 if isinstance(value, Threshold):
-                    found[name] = cast("Threshold[int] | Threshold[float]", value)
-        return found
+                    thresholds[name] = cast("Threshold[int] | Threshold[float]", value)
+        return thresholds
 
     @classmethod
     def text(cls, origin: str = "") -> RuleText:
@@ -88,8 +88,8 @@ class Rule:
             needs=tuple(NEEDS[need] for need in cls.needs),
             dumps=_dumps_text(cls.dumps),
             thresholds=tuple(
-                ThresholdText(each.name, each.default, each.unit, each.meaning)
-                for each in cls.thresholds().values()
+                ThresholdText(threshold.name, threshold.default, threshold.unit, threshold.meaning)
+                for threshold in cls.thresholds().values()
             ),
             is_default=cls.is_default,
             origin=origin,

@@ -151,17 +151,17 @@ def _inside(folder: str, path: str | None) -> str | None:
 
 
 def _name(values: Mapping[str, object], key: str, what: str) -> str | None:
-    found = values.get(key)
-    if found is not None and not isinstance(found, str):
+    name = values.get(key)
+    if name is not None and not isinstance(name, str):
         raise SettingsError(f"{key} must be {what}", key)
-    return found
+    return name
 
 
 def _table(values: Mapping[str, object], key: str) -> Mapping[str, object]:
-    found = values.get(key, {})
-    if not isinstance(found, Mapping):
+    table = values.get(key, {})
+    if not isinstance(table, Mapping):
         raise SettingsError(f"{key} must be a table", key, f"write [lint.{key}] above its keys")
-    return cast("Mapping[str, object]", found)
+    return cast("Mapping[str, object]", table)
 
 
 def _codes(values: Mapping[str, object], key: str) -> tuple[str, ...]:
@@ -172,12 +172,12 @@ def _list(value: object, place: str) -> tuple[str, ...]:
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, Sequence):
         raise SettingsError(f"{place} must be a list of codes", place, f'{place} = ["COM005"]')
-    found: list[str] = []
+    codes: list[str] = []
     for item in cast("Sequence[object]", items):
         if not isinstance(item, str):
             raise SettingsError(f"{place} must hold codes, not {item!r}", place, '"COM005"')
-        found += [part.strip() for part in item.split(",") if part.strip()]
-    return tuple(found)
+        codes += [part.strip() for part in item.split(",") if part.strip()]
+    return tuple(codes)
 
 
 def _ignores(values: Mapping[str, object], key: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -189,12 +189,12 @@ def _numbers(value: object, place: str) -> dict[str, int | float]:
     if not isinstance(value, Mapping):
         message = f"{place} must be a table of numbers"
         raise SettingsError(message, place, "[lint.thresholds.COM005] above its keys")
-    found: dict[str, int | float] = {}
+    numbers: dict[str, int | float] = {}
     for key, number in cast("Mapping[str, object]", value).items():
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise SettingsError(f"{place}.{key} must be a number", place)
-        found[key.replace("-", "_")] = number
-    return found
+        numbers[key.replace("-", "_")] = number
+    return numbers
 
 
 def _text(value: object, place: str) -> str:
@@ -222,7 +222,7 @@ def chosen_rules(settings: Settings, rules: Mapping[str, RuleEntry]) -> list[Rul
         known.all(place, codes)
     severities = known.table("severities", settings.severities)
     thresholds = known.table("thresholds", settings.thresholds)
-    found: list[Rule] = []
+    chosen: list[Rule] = []
     for code, entry in rules.items():
         how = known.strongest(code, select or {}, extended)
         if code in ignored and ignored[code] >= how:
@@ -232,10 +232,10 @@ def chosen_rules(settings: Settings, rules: Mapping[str, RuleEntry]) -> list[Rul
         rule = entry.load()
         if not how and not rule.is_default:
             continue
-        found.append(_made(rule, severities.get(code), thresholds.get(code, {})))
+        chosen.append(_made(rule, severities.get(code), thresholds.get(code, {})))
     for code, values in thresholds.items():
         _check_thresholds(rules[code].load(), values)
-    return found
+    return chosen
 
 
 def expanded(codes: Iterable[str], rules: Mapping[str, RuleEntry], place: str) -> frozenset[str]:
@@ -279,32 +279,32 @@ class _Codes:
 
     def all(self, place: str, given: Sequence[str]) -> dict[str, int]:
         """The codes that are meant, each with the length of what meant it."""
-        found: dict[str, int] = {}
+        lengths: dict[str, int] = {}
         for text in given:
             codes, length = self._meant(place, text)
             for code in codes:
-                found[code] = max(found.get(code, 0), length)
-        return found
+                lengths[code] = max(lengths.get(code, 0), length)
+        return lengths
 
     def table(self, place: str, given: Mapping[str, _Value]) -> dict[str, _Value]:
         """A value by code, of a table by codes, prefixes and names: the longest one counts."""
-        found: dict[str, tuple[int, _Value]] = {}
+        longest: dict[str, tuple[int, _Value]] = {}
         for text, value in given.items():
             codes, length = self._meant(place, text)
             for code in codes:
-                if code not in found or found[code][0] < length:
-                    found[code] = length, value
-        return {code: value for code, (_, value) in found.items()}
+                if code not in longest or longest[code][0] < length:
+                    longest[code] = length, value
+        return {code: value for code, (_, value) in longest.items()}
 
     def strongest(self, code: str, *given: Mapping[str, int]) -> int:
         """How long the text was that turned a rule on; 0 for none."""
-        return max(each.get(code, 0) for each in given)
+        return max(lengths.get(code, 0) for lengths in given)
 
     def _meant(self, place: str, text: str) -> tuple[list[str], int]:
         if text.upper() == "ALL":
             return list(self.rules), 1
         code = text.upper()
-        codes = [each for each in self.rules if each.startswith(code)]
+        codes = [known for known in self.rules if known.startswith(code)]
         if codes and code:
             return codes, 1 + len(code)
         name = text.lower().replace("_", "-")
@@ -313,7 +313,7 @@ class _Codes:
         near = get_close_matches(code, list(self.rules), n=1) or get_close_matches(
             name, list(self.names), n=1
         )
-        families = ", ".join(dict.fromkeys(each.rstrip("0123456789") for each in self.rules))
+        families = ", ".join(dict.fromkeys(known.rstrip("0123456789") for known in self.rules))
         hint = f"did you mean {near[0]}?" if near else f"there are: {families}; see irtool rules"
         raise SettingsError(f"there is no rule {text}", place, hint)
 

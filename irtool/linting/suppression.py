@@ -82,16 +82,18 @@ class Suppressions:
         if path is None:
             return None
         comments = self._comments(path)
-        found = [each for each in comments.whole if each.covers(code)]
+        covering = [comment for comment in comments.whole if comment.covers(code)]
         last = frame.end_line or frame.line
         for line in range(frame.line, min(last, frame.line + 200) + 1):
-            found += [each for each in comments.by_line.get(line, ()) if each.covers(code)]
-        if not found:
+            covering += [
+                comment for comment in comments.by_line.get(line, ()) if comment.covers(code)
+            ]
+        if not covering:
             return None
         if not self._is_unchanged(frame, path):
             self.changed.add(path)
             return None
-        return found[-1]
+        return covering[-1]
 
     def _is_unchanged(self, frame: SourceLine, path: str) -> bool:
         lines = self._sources.lines(path)
@@ -103,12 +105,12 @@ class Suppressions:
 
     def _comments(self, path: str) -> _FileComments:
         if path not in self._files:
-            self._files[path] = found = _FileComments()
+            self._files[path] = comments = _FileComments()
             for is_file, line, comment in self._read(path):
                 if is_file:
-                    found.whole.append(comment)
+                    comments.whole.append(comment)
                 else:
-                    found.by_line.setdefault(line, []).append(comment)
+                    comments.by_line.setdefault(line, []).append(comment)
         return self._files[path]
 
     def _read(self, path: str) -> Iterator[tuple[bool, int, Comment]]:
@@ -125,28 +127,28 @@ class Suppressions:
     def _codes(self, text: str | None) -> tuple[frozenset[str] | None, tuple[tuple[str, str], ...]]:
         if text is None:
             return None, ()
-        found: set[str] = set()
+        codes: set[str] = set()
         unknown: list[tuple[str, str]] = []
         for part in text.split(","):
             if not part.strip():
                 continue
             try:
-                found |= expanded([part.strip()], self._rules, "comment")
+                codes |= expanded([part.strip()], self._rules, "comment")
             except SettingsError as error:
                 unknown.append((part.strip(), error.hint))
-        return frozenset(found), tuple(unknown)
+        return frozenset(codes), tuple(unknown)
 
     def complaints(self, codes: Iterable[str]) -> list[Finding]:
         """Findings about the comments themselves, for those of the two rules that are on."""
         wanted = frozenset(codes)
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for comments in self._files.values():
             for comment in comments:
                 if UnknownSuppression.code in wanted:
-                    found += [_unknown(comment, *each) for each in comment.unknown]
+                    findings += [_unknown(comment, *unknown) for unknown in comment.unknown]
                 if UnusedSuppression.code in wanted and not comment.is_used and not comment.unknown:
-                    found.append(_unused(comment))
-        return found
+                    findings.append(_unused(comment))
+        return findings
 
 
 def _unknown(comment: Comment, code: str, hint: str) -> Finding:
@@ -181,20 +183,20 @@ def _comments_in(lines: Sequence[str]) -> Iterator[tuple[int, int, str, bool]]:
     text = "\n".join(lines) + "\n"
     if "irtool:" not in text:
         return
-    found: list[tuple[int, int, str, bool]] = []
+    comments: list[tuple[int, int, str, bool]] = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
                 row, column = token.start
-                found.append((row, column, token.string, not lines[row - 1][:column].strip()))
+                comments.append((row, column, token.string, not lines[row - 1][:column].strip()))
     except (tokenize.TokenError, SyntaxError, ValueError):
         # Not the Python of this interpreter: a comment is then what looks like one.
-        found = [
+        comments = [
             (row, line.index("#"), line[line.index("#") :], line.lstrip().startswith("#"))
             for row, line in enumerate(lines, 1)
             if "#" in line
         ]
-    yield from found
+    yield from comments
 
 
 def _next_code(lines: Sequence[str], row: int) -> int:

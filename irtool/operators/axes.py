@@ -114,10 +114,10 @@ def _binding(call: OperatorCall, context: Context) -> Binding | None:
         rule, call, tuple((1,) * len(tensor.shape or ()) for tensor in call.tensors), context
     )
     try:
-        told = AXES.get(rule.function)
-        if told is not None:
+        axes_function = AXES.get(rule.function)
+        if axes_function is not None:
             plain = {"inputs": (), "outputs": (), "order": None, "ones_whole": False}
-            fields = {**plain, **read_body(told(case))}
+            fields = {**plain, **read_body(axes_function(case))}
             case = replace(case, rule=replace(rule, kind="notation", **fields))
         elif rule.kind == "function" and not rule.outputs:
             return None
@@ -219,7 +219,7 @@ def _read(binding: Binding) -> CallAxes:
 
 def _limits(binding: Binding) -> dict[Key, int]:
     """What the split of an axis must divide: sizes, of 1 too where nothing is broadcast."""
-    case, found = binding.case, dict(binding.limits)
+    case, limits = binding.case, dict(binding.limits)
     wide = {axis.name for pattern in case.rule.inputs for axis in pattern.axes if axis.mark == "~"}
     inputs = [tensor.shape or () for tensor in case.tensors]
     outputs = [result.shape or () for result in case.call.results]
@@ -230,17 +230,17 @@ def _limits(binding: Binding) -> dict[Key, int]:
         for key, size in zip(keys, shape, strict=True):
             spared = size == 1 and (case.rule.ones_whole or key is None or key[0] in broadcast)
             if key is not None and size > 0 and not spared:
-                found[key] = gcd(found.get(key, 0), size)
-    return found
+                limits[key] = gcd(limits.get(key, 0), size)
+    return limits
 
 
 def _places(
     dimensions: list[list[Key | None]], shapes: list[tuple[int, ...]]
 ) -> dict[Key, tuple[Place, ...]]:
     """By axis the dimensions that lie along it, but for those of size 1."""
-    found: dict[Key, tuple[Place, ...]] = {}
+    places: dict[Key, tuple[Place, ...]] = {}
     for tensor, (keys, shape) in enumerate(zip(dimensions, shapes, strict=True)):
         for dimension, (key, size) in enumerate(zip(keys, shape, strict=True)):
             if key is not None and size != 1:
-                found[key] = (*found.get(key, ()), (tensor, dimension))
-    return found
+                places[key] = (*places.get(key, ()), (tensor, dimension))
+    return places

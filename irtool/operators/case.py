@@ -121,9 +121,9 @@ class Case:
         if isinstance(value, int):
             return (int(value),)
         if isinstance(value, (tuple, list)):
-            found = tuple(item for item in value if isinstance(item, int))  # type: ignore[misc]
-            if len(found) == len(value):  # type: ignore[arg-type]
-                return found
+            numbers = tuple(item for item in value if isinstance(item, int))  # type: ignore[misc]
+            if len(numbers) == len(value):  # type: ignore[arg-type]
+                return numbers
         raise Unsure(f"{name} is {value!r}, not numbers")
 
     def axes(self, name: str, rank: int) -> tuple[int, ...]:

@@ -53,9 +53,9 @@ def size_of(expression: Expression) -> Size:
 
 
 def _side(name: str) -> tuple[str, int]:
-    found = TENSOR.match(name)
-    assert found is not None  # the notation takes no other names
-    return found[1], int(found[2] or 0)
+    match = TENSOR.match(name)
+    assert match is not None  # the notation takes no other names
+    return match[1], int(match[2] or 0)
 
 
 def _combined(operator: str, left: Size, right: Size) -> Size:
@@ -140,9 +140,9 @@ _GRADIENT_INPUTS = 20
 
 def _argument(tensors: Tensors, name: str, place: int) -> object:
     """An attribute of an attention, or the operand that it became: five later in its gradient."""
-    found = tensors.attribute(name)
+    value = tensors.attribute(name)
     gradient = len(tensors.inputs) > _GRADIENT_INPUTS
-    return tensors.attribute(place + 5 * gradient) if found is None else found
+    return tensors.attribute(place + 5 * gradient) if value is None else value
 
 
 def _of_layout(tensors: Tensors, place: int, letter: str) -> Fraction | None:

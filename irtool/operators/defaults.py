@@ -45,7 +45,7 @@ def locally_inferred(call: OperatorCall, devices: int) -> tuple[tuple[int, Shape
         return tuple(enumerate(shapes))[1:]
     if entry.is_("turns"):
         place = _turned_to(call, len(shapes[0]))
-        parts = (size // devices if at == place else size for at, size in enumerate(shapes[0]))
+        parts = (size // devices if axis == place else size for axis, size in enumerate(shapes[0]))
         return ((0, tuple(parts)),)
     return ()
 
@@ -64,10 +64,10 @@ def _turned_to(call: OperatorCall, rank: int) -> int:
 
 def batch_strategy(case: Case) -> Strategy:
     """The strategy of a call that has none. The case's own strategy is not looked at."""
-    way = BATCH_STRATEGIES.get(case.rule.batch or "first")
-    if way is None:
+    strategy_of = BATCH_STRATEGIES.get(case.rule.batch or "first")
+    if strategy_of is None:
         raise Unsure(f"no batch strategy {case.rule.batch!r}")
-    return adjusted(way(case), tuple(t.divisible_shape for t in case.tensors), case.devices)
+    return adjusted(strategy_of(case), tuple(t.divisible_shape for t in case.tensors), case.devices)
 
 
 def adjusted(strategy: Strategy, shapes: tuple[Shape, ...], devices: int) -> Strategy:
@@ -173,11 +173,11 @@ def _fetched(case: Case) -> Strategy:
             "strategy can be made: give one"
         )
         case.refuse("dynamic-shape", message, "")
-    whole = bool(case.shape(0)) and case.result(0)[:1] == case.shape(0)[:1]
-    if whole and case.shape(0)[0] == DYNAMIC and case.has("end_mask"):
+    keeps_length = bool(case.shape(0)) and case.result(0)[:1] == case.shape(0)[:1]
+    if keeps_length and case.shape(0)[0] == DYNAMIC and case.has("end_mask"):
         before, after = case.tensors[0].symbols, case.call.results[0].symbols
-        whole = bool(case.number("end_mask") & 1) or bool(before and before[:1] == after[:1])
-    return _first(case) if whole else _none(case)
+        keeps_length = bool(case.number("end_mask") & 1) or bool(before and before[:1] == after[:1])
+    return _first(case) if keeps_length else _none(case)
 
 
 def _gather(case: Case) -> Strategy:

@@ -19,19 +19,19 @@ def assigned(rule: Rule, call: OperatorCall) -> list[InputPattern]:
     """
     count = len(call.tensors)
     spare = count - sum(pattern.count == "" for pattern in rule.inputs)
-    found: list[InputPattern] = []
+    patterns: list[InputPattern] = []
     for pattern in rule.inputs:
         if pattern.count == "":
-            found.append(pattern)
+            patterns.append(pattern)
         elif pattern.count == "?" and spare > 0:
-            found.append(pattern)
+            patterns.append(pattern)
             spare -= 1
         elif pattern.count == "+":
-            found += [pattern] * spare
+            patterns += [pattern] * spare
             spare = 0
-    if len(found) > count or (len(found) < count and rule.kind != "function"):
+    if len(patterns) > count or (len(patterns) < count and rule.kind != "function"):
         raise Unsure(f"the rule of {call.op} has no place for {count} tensor inputs")
-    return found
+    return patterns
 
 
 def check_inputs(rule: Rule, call: OperatorCall) -> None:

@@ -41,8 +41,8 @@ def could_not_judge(op: str, error: Exception) -> str:
         raise error
     place = _place(error.__traceback__)
     _caught[f"{place} {type(error).__name__}"] += 1
-    told = " ".join(str(error).split())[:200]
-    reason = f"{type(error).__name__}: {told}" if told else type(error).__name__
+    message = " ".join(str(error).split())[:200]
+    reason = f"{type(error).__name__}: {message}" if message else type(error).__name__
     return f"{op} could not be judged: its inputs are not what its rule expects ({reason})"
 
 
@@ -64,9 +64,9 @@ def asking(op: str, refusal: type[Exception]) -> Generator[None]:
 
 def take_counts() -> dict[str, int]:
     """How often the guard caught something since the last call, by function and kind of error."""
-    found = dict(_caught)
+    counts = dict(_caught)
     _caught.clear()
-    return found
+    return counts
 
 
 def _place(step: TracebackType | None) -> str:

@@ -158,7 +158,7 @@ class TensorLayout:
 
     def strides(self) -> tuple[tuple[tuple[int, int], ...], ...]:
         """Per dimension the (size, stride in ranks) of its axes, adjacent ones merged."""
-        found: list[tuple[tuple[int, int], ...]] = []
+        by_dimension: list[tuple[tuple[int, int], ...]] = []
         for entry in self.tensor_map:
             parts: list[tuple[int, int]] = []
             for axis in axes_of(self.device_matrix, entry):
@@ -169,8 +169,8 @@ class TensorLayout:
                     parts[-1] = (parts[-1][0] * size, stride)
                 else:
                     parts.append((size, stride))
-            found.append(tuple(parts))
-        return tuple(found)
+            by_dimension.append(tuple(parts))
+        return tuple(by_dimension)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,11 +308,11 @@ def repeated_calculation(
 
 def coordinates(device_matrix: Sequence[int], position: int) -> tuple[int, ...]:
     """Coordinates of the device at ``position`` in the stage's list, slowest axis first."""
-    found: list[int] = []
+    digits: list[int] = []
     for size in reversed(device_matrix):
         position, digit = divmod(position, size)
-        found.append(digit)
-    return tuple(reversed(found))
+        digits.append(digit)
+    return tuple(reversed(digits))
 
 
 def position_of(device_matrix: Sequence[int], place: Sequence[int]) -> int:
@@ -335,10 +335,12 @@ def ranks_along(
     if position < 0:
         raise ValueError(f"rank {rank} is none of the stage's devices {list(devices)}")
     place = coordinates(device_matrix, position)
-    found = [position - sum(place[axis] * stride for axis, stride in strides.items())]
+    positions = [position - sum(place[axis] * stride for axis, stride in strides.items())]
     for axis, stride in strides.items():
-        found = [base + step * stride for base in found for step in range(device_matrix[axis])]
-    return tuple(devices[at] for at in sorted(found))
+        positions = [
+            base + step * stride for base in positions for step in range(device_matrix[axis])
+        ]
+    return tuple(devices[index] for index in sorted(positions))
 
 
 def replicas(layout: TensorLayout, devices: Sequence[int], rank: int) -> tuple[int, ...]:

@@ -44,7 +44,7 @@ def form_of(call: OperatorCall) -> str:
     """
     entry = operator_of(call.op)
     named = {one.position for one in entry.attributes if one.position is not None}
-    inputs = [_letter(one) for at, one in enumerate(call.inputs) if at not in named]
+    inputs = [_letter(one) for position, one in enumerate(call.inputs) if position not in named]
     while inputs and inputs[-1] in "-c":
         inputs.pop()  # later versions have more of them
     if entry.rule is not None and any(pattern.count == "+" for pattern in entry.rule.inputs):
@@ -131,7 +131,7 @@ def _known(op: str) -> Mapping[str, frozenset[str]]:
 def _lines() -> Mapping[str, list[str]]:
     """The lines of each operator that was measured."""
     text = (resources.files("irtool.operators") / FILE).read_text(encoding="utf-8")
-    found: dict[str, list[str]] = {}
+    by_operator: dict[str, list[str]] = {}
     for line in text.splitlines():
-        found.setdefault(line.partition("\t")[0], []).append(line)
-    return found
+        by_operator.setdefault(line.partition("\t")[0], []).append(line)
+    return by_operator

@@ -19,11 +19,11 @@ def near_operators(name: str) -> list[str]:
     if operator_name(name) != name:
         return [operator_name(name)]
     known = dict.fromkeys((*fixed, *entries()))
-    small = {each.lower(): each for each in known}
+    small = {word.lower(): word for word in known}
     if name.lower() in small:
         return [small[name.lower()]]
     close = get_close_matches(name.lower(), small, n=3, cutoff=0.8)
-    return [small[each] for each in close]
+    return [small[word] for word in close]
 
 
 def near_note(name: str) -> str:

@@ -545,17 +545,17 @@ class _Reader(Transformer[Token, Any]):
     def _body(self, meta: Any, first: dict[str, Any] | None, clauses: list[Any]) -> Body:
         sharding = dict(first or {})
         facts: dict[str, Any] = {}
-        written, at = "", meta.start_pos
+        written, position = "", meta.start_pos
         for clause in clauses:
             if isinstance(clause, _Fact):
-                written += self._text[at : clause.start]
-                at = clause.end
+                written += self._text[position : clause.start]
+                position = clause.end
                 facts |= clause.fields
                 continue
             for name, value in clause.items():
                 joined = name in _JOINED and name in sharding
                 sharding[name] = sharding[name] + value if joined else value
-        written += self._text[at : meta.end_pos]
+        written += self._text[position : meta.end_pos]
         return Body(first is not None, sharding, facts, " ".join(written.split()))
 
     @v_args(meta=True)

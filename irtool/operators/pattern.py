@@ -104,9 +104,9 @@ def _unsplit(binding: Binding) -> set[Key | None]:
         )
         if axis.unsplit
     }
-    for whole in case.rule.wholes:
-        if not _is_waived(case, whole):
-            axes = case.axes(whole.attribute, len(case.shape(0)))
+    for demand in case.rule.wholes:
+        if not _is_waived(case, demand):
+            axes = case.axes(demand.attribute, len(case.shape(0)))
             unsplit |= {binding.dimensions[0][axis] for axis in axes}
     return unsplit | _resized(binding)
 
@@ -120,13 +120,13 @@ def _resized(binding: Binding) -> set[Key]:
     before: dict[Key | None, int] = {}
     for index, keys in enumerate(binding.dimensions):
         before |= zip(keys, case.shape(index), strict=True)
-    found: set[Key] = set()
+    resized: set[Key] = set()
     for pattern, result in _outputs(case):
         shape = result.shape or ()
         for key, size in zip(_result_dimensions(binding, pattern, shape), shape, strict=True):
             if key is not None and key[0] in names and before.get(key) != size:
-                found.add(key)
-    return found
+                resized.add(key)
+    return resized
 
 
 def _bind_results(binding: Binding) -> None:
@@ -241,8 +241,10 @@ def _merge(binding: Binding, key: Key, index: int, dimension: int, axis: Axis) -
     if same:
         known.size = max(known.size, size)
         return
-    whole = 1 in (known.size, size) or (DYNAMIC in (known.size, size) and 1 in (known.split, split))
-    if axis.mark != "~" or not whole:
+    is_broadcast = 1 in (known.size, size) or (
+        DYNAMIC in (known.size, size) and 1 in (known.split, split)
+    )
+    if axis.mark != "~" or not is_broadcast:
         says = case.rule.equal_says or "the splits of one axis differ"
         case.refuse(
             "axis-mismatch",
@@ -269,24 +271,24 @@ def _check_whole(binding: Binding) -> None:
             if key in resized and case.strategy[index][dimension] != 1:
                 says = f"{_may_not_split(case, index, dimension)}: its size changes"
                 case.refuse("axis-split", says)
-    for whole in case.rule.wholes:
-        if _is_waived(case, whole):
+    for demand in case.rule.wholes:
+        if _is_waived(case, demand):
             continue
-        for dimension in case.axes(whole.attribute, len(case.shape(0))):
+        for dimension in case.axes(demand.attribute, len(case.shape(0))):
             if case.strategy[0][dimension] != 1:
-                says = whole.says or _may_not_split(case, 0, dimension)
+                says = demand.says or _may_not_split(case, 0, dimension)
                 case.refuse(
                     "axis-split",
-                    f"{says}: {whole.attribute} is {case.attribute(whole.attribute)}, "
+                    f"{says}: {demand.attribute} is {case.attribute(demand.attribute)}, "
                     f"the strategy is {case.strategy[0]}",
                 )
 
 
-def _is_waived(case: Case, whole: Whole) -> bool:
+def _is_waived(case: Case, demand: Whole) -> bool:
     """Whether a flag, or a layout, allows what is else forbidden."""
-    if whole.unless == "layout":
+    if demand.unless == "layout":
         return case.layouts is not None
-    return bool(whole.unless) and case.has(whole.unless) and case.flag(whole.unless)
+    return bool(demand.unless) and case.has(demand.unless) and case.flag(demand.unless)
 
 
 def _ordered(binding: Binding) -> list[Key]:
@@ -378,8 +380,8 @@ def _output_dimensions(
                 count = 0 if rank is None else max(0, rank - _fixed(binding, pattern))
             dimensions += [None] * count
         elif axis.many:
-            found = sorted((k for k in binding.bound if k[0] == axis.name), key=lambda k: -k[1])
-            dimensions += found
+            keys = sorted((k for k in binding.bound if k[0] == axis.name), key=lambda k: -k[1])
+            dimensions += keys
         else:
             dimensions.append((axis.name, 0))
     for change in pattern.changes:
@@ -437,14 +439,14 @@ def _named(binding: Binding, over: Axis) -> list[Key]:
 
 def _reductions(binding: Binding, keys: list[Key]) -> list[Reduction]:
     """Forward collectives over the axes that the rule contracts, if they are split."""
-    found: list[Reduction] = []
+    reductions: list[Reduction] = []
     for reduce in binding.case.rule.reduces:
         over = _reduced_keys(binding, reduce)
         axes = tuple(sorted(set(_device_axes(binding, keys, over))))
         if axes:
             why = f"{reduce.over.name} is contracted and split"
-            found.append(Reduction("AllReduce", axes, reduce.reduce, why, reduce.output))
-    return found
+            reductions.append(Reduction("AllReduce", axes, reduce.reduce, why, reduce.output))
+    return reductions
 
 
 def _device_axes(binding: Binding, keys: list[Key], over: list[Key]) -> list[int]:

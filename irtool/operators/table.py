@@ -57,9 +57,9 @@ class _Statement:
 def operator_of(name: str) -> Operator:
     """The entry of a primitive (a leading ``_`` does not count); ``UNKNOWN`` if there is none."""
     for word in (name, name.removeprefix("_")):
-        found = _entry(word)
-        if found is not None:
-            return found
+        entry = _entry(word)
+        if entry is not None:
+            return entry
     return UNKNOWN
 
 
@@ -169,18 +169,18 @@ def _texts() -> Mapping[str, str]:
 @lru_cache(maxsize=1)
 def _statements() -> Mapping[str, _Statement]:
     """Where each entry of irtool stands, by its name."""
-    found: dict[str, _Statement] = {}
-    for source, whole in _texts().items():
+    statements: dict[str, _Statement] = {}
+    for source, content in _texts().items():
         family = ""
-        for text in _cut(whole):
+        for text in _cut(content):
             if text.startswith("family "):
                 family = text
                 continue
             for name in _names_of(text, source):
-                if name in found:
-                    raise ValueError(f"two entries for {name}: {found[name].source}, {source}")
-                found[name] = _Statement(source, family, text)
-    return found
+                if name in statements:
+                    raise ValueError(f"two entries for {name}: {statements[name].source}, {source}")
+                statements[name] = _Statement(source, family, text)
+    return statements
 
 
 def _cut(text: str) -> Iterator[str]:
@@ -198,28 +198,28 @@ def _cut(text: str) -> Iterator[str]:
 
 
 def _names_of(text: str, source: str) -> list[str]:
-    found = _NAMES.match(text)
-    if found is None:
+    match = _NAMES.match(text)
+    if match is None:
         raise ValueError(f"{source}: no entry: {text}")
-    return [name.strip().strip('"') for name in found[1].split(",")]
+    return [name.strip().strip('"') for name in match[1].split(",")]
 
 
 @lru_cache(maxsize=1)
 def _words() -> Mapping[str, str]:
     """Names of entries by their own names and PyTorch's, in small letters."""
-    found: dict[str, str] = {}
+    by_word: dict[str, str] = {}
     for name, one in _statements().items():
         for listed in _WORDS.findall(one.text):
             for word in _WORD.findall(listed):
-                found.setdefault(word.lower(), name)
-                found.setdefault(word.lower().strip("_").replace("_", ""), name)
+                by_word.setdefault(word.lower(), name)
+                by_word.setdefault(word.lower().strip("_").replace("_", ""), name)
     for name in _statements():
-        found[name.lower()] = name
+        by_word[name.lower()] = name
     for name, declarations in _declared.items():
-        found[name.lower()] = name
+        by_word[name.lower()] = name
         for word in (word for one in declarations for word in one.facts.get("torch", ())):
-            found[word.lower()] = name
-    return found
+            by_word[word.lower()] = name
+    return by_word
 
 
 @lru_cache(maxsize=1)
@@ -237,8 +237,8 @@ def _family(text: str, source: str) -> Family:
 @cache
 def _read(statement: _Statement) -> Mapping[str, Declaration]:
     family = _family(statement.family, statement.source)
-    found = read_declarations(statement.text, statement.source, family)
-    return {one.op: one for one in found}
+    declarations = read_declarations(statement.text, statement.source, family)
+    return {one.op: one for one in declarations}
 
 
 PARSED_FILE = "parsed.json"

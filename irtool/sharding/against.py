@@ -53,31 +53,33 @@ def compare(report: CheckResult, begin: Dump, actual: Dump) -> Comparison:
     is_excerpt = any(
         isinstance(source, Unresolved) for node in actual.nodes() for source in node.inputs
     )
-    found: list[Difference | Unmatched] = []
+    deviations: list[Difference | Unmatched] = []
     matched, total = 0, 0
     for operator in report.operators:
         total += 1
         nodes = later.get(operator.node, [])
         if operator.verdict != "legal" or not nodes:
-            found.append(_not_compared(operator.node, operator.verdict, operator.op, is_excerpt))
+            deviations.append(
+                _not_compared(operator.node, operator.verdict, operator.op, is_excerpt)
+            )
             continue
         matched += 1
-        found += other_strategies(operator, nodes)
+        deviations += other_strategies(operator, nodes)
         if not is_end:
-            found += other_slices(operator, nodes)
-    found += compare_collectives(report, later, causes, is_end=is_end)
+            deviations += other_slices(operator, nodes)
+    deviations += compare_collectives(report, later, causes, is_end=is_end)
     edges = compare_edges(report, around, later, reshapes=is_end)
-    found += [*edges.differences, *edges.unmatched]
-    found += _unpredicted(causes, edges.seen, bool(edges.unmatched))
-    found += _broadcasts(report, causes)
-    found += compare_slices(report, actual)
-    found += compare_mirrors(report, around, causes, virtual=is_end)
+    deviations += [*edges.differences, *edges.unmatched]
+    deviations += _unpredicted(causes, edges.seen, bool(edges.unmatched))
+    deviations += _broadcasts(report, causes)
+    deviations += compare_slices(report, actual)
+    deviations += compare_mirrors(report, around, causes, virtual=is_end)
     if is_end:
-        found += _loss_division(report, actual)
-    differences = [item for item in found if isinstance(item, Difference)]
+        deviations += _loss_division(report, actual)
+    differences = [item for item in deviations if isinstance(item, Difference)]
     return Comparison(
         tuple(_with_causes(differences, around)),
-        tuple(item for item in found if isinstance(item, Unmatched)),
+        tuple(item for item in deviations if isinstance(item, Unmatched)),
         tuple(_explained(causes)),
         matched,
         total,
@@ -209,9 +211,9 @@ def _of_state(name: str, weights: Mapping[str, Node]) -> Node | None:
 
 def _reach(roots: list[Node], around: Surroundings) -> dict[Node, Node]:
     """Operators with another strategy, and Reshapes beside them, whose layouts follow from it."""
-    found = {root: root for root in roots}
+    reached = {root: root for root in roots}
     if around.before is None:
-        return found
+        return reached
     todo = [place for root in roots for place in around.before.instances(root)]
     seen = {place.index for place in todo}
     root_of = {place.index: place.node for place in todo}
@@ -222,9 +224,9 @@ def _reach(roots: list[Node], around: Surroundings) -> dict[Node, Node]:
                 continue
             seen.add(near.index)
             root_of[near.index] = root_of[place.index]
-            found.setdefault(near.node, root_of[place.index])
+            reached.setdefault(near.node, root_of[place.index])
             todo.append(near)
-    return found
+    return reached
 
 
 # -- what later passes made ------------------------------------------------------------------------

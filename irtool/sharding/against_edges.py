@@ -80,7 +80,7 @@ def compare_edges(
             further = list(_expected(own)) if own is not None and not reshapes else []
             # What is left of a Reshape may be any one of the chain that it was replaced by.
             ways = (wanted + further[:count] for count in range(len(further) + 1))
-            if not any(same_chain(actual, way, reshapes) for way in ways):
+            if not any(same_chain(actual, expected, reshapes) for expected in ways):
                 differences.append(_difference(item, place, wanted, actual))
                 break
     return Edges(tuple(differences), tuple(unmatched), frozenset(seen))
@@ -158,13 +158,13 @@ def chain_before(
     Where ``reshapes`` don't count, those that later passes merged are part of the chain, and a
     Split that is no operator of the network (``known``): it lost its name.
     """
-    found: list[WholeNode] = []
+    chain: list[WholeNode] = []
     for _ in range(_LAST_STEPS):
         if not isinstance(source, WholeNode):
             break
         merged = not reshapes and source.op == RESHAPE and source.node.strategy is None
         if is_redistribution(source.node) or merged or (not reshapes and _cuts(source, known)):
-            found.append(source)
+            chain.append(source)
         elif _is_seen_through(source.op) and source.node.strategy is None:
             pass
         elif source.op == "TupleGetItem" and not reshapes and _cuts(source.inputs[0], known):
@@ -173,10 +173,10 @@ def chain_before(
         elif (picked := _picked(source)) is not None:
             source = picked
             continue
-        elif not found or source.op not in _TIES or not _ties_inserted(source):
+        elif not chain or source.op not in _TIES or not _ties_inserted(source):
             break
         source = source.inputs[0] if source.inputs else None
-    return list(reversed(found)), source
+    return list(reversed(chain)), source
 
 
 def _picked(source: WholeNode) -> object | None:

@@ -189,7 +189,7 @@ def _of_operator(
             extra[key] -= 1
     for key in (+missing).elements():
         # It may stand where its operator can't be told any more.
-        match = next((at for at, (other, _) in enumerate(lost) if other == key), None)
+        match = next((index for index, (other, _) in enumerate(lost) if other == key), None)
         if match is not None:
             lost.pop(match)
         else:
@@ -240,7 +240,7 @@ def _rest(
     searched: list[tuple[Key, OperatorReport]], lost: list[tuple[Key, Cause]]
 ) -> Iterator[Difference | Unmatched]:
     for key, operator in searched:
-        match = next((at for at, (other, _) in enumerate(lost) if other == key), None)
+        match = next((index for index, (other, _) in enumerate(lost) if other == key), None)
         if match is not None:
             lost.pop(match)
             continue

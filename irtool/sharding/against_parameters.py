@@ -114,12 +114,12 @@ def _found(report: CheckResult, causes: Iterable[Cause], virtual: bool) -> tuple
 
 def _nameless(report: CheckResult, causes: Iterable[Cause]) -> set[tuple[int, ...]]:
     """The ranks of mirrors whose parameter is not told: gradients that a loop carries."""
-    found: set[tuple[int, ...]] = set()
+    groups: set[tuple[int, ...]] = set()
     for cause in causes:
         sent = collective(cause.node, report.devices)
         if cause.kind == "mirror" and cause.parameter is None and sent is not None and sent.ranks:
-            found.add(sent.ranks)
-    return found
+            groups.add(sent.ranks)
+    return groups
 
 
 def _add_shared(mirrors: Found, around: Surroundings, mirrored: set[str]) -> None:

@@ -171,11 +171,11 @@ def _accepted(analysis: Analysis) -> bool | None:
     return None if analysis.is_unknown else True
 
 
-def _gradients(analysis: Analysis, found: Sequence[Redistribution]) -> Differentiated:
+def _gradients(analysis: Analysis, redistributions: Sequence[Redistribution]) -> Differentiated:
     """Where a gradient comes back; nothing of it where MindSpore refuses the network before."""
     if _accepted(analysis) is False or not analysis.differentiates:
         return Differentiated()
-    gradients = differentiated(analysis, trained_parameters(analysis), found)
+    gradients = differentiated(analysis, trained_parameters(analysis), redistributions)
     check_backward(analysis, gradients)
     return gradients
 

@@ -91,11 +91,11 @@ def judge(
         if parts > 1:
             apart = part_layouts(case, sharding)
             case, sharding = in_parts(case, sharding)
-        found = replace(
+        judgement = replace(
             _complete(case, sharding), generated=made, parts=parts,
             part_inputs=apart.inputs, part_outputs=apart.outputs,
         )  # fmt: skip
-        return _as_written(found, in_layout, out_layout)
+        return _as_written(judgement, in_layout, out_layout)
     except Refused as refused:
         return Judgement("illegal", used, (refused.reason,), devices=context.devices)
     except Unsure as unsure:
@@ -120,7 +120,7 @@ def _check_measured(
 
 
 def _as_written(
-    found: Judgement,
+    judgement: Judgement,
     given: Sequence[UserLayout | TensorLayout] | None,
     output: Sequence[UserLayout | TensorLayout] | None,
 ) -> Judgement:
@@ -137,9 +137,9 @@ def _as_written(
         )
 
     return replace(
-        found,
-        input_layouts=written(found.input_layouts, given),
-        output_layouts=written(found.output_layouts, output),
+        judgement,
+        input_layouts=written(judgement.input_layouts, given),
+        output_layouts=written(judgement.output_layouts, output),
     )
 
 
@@ -200,13 +200,13 @@ def _extracted(
 ) -> tuple[TensorLayout, ...]:
     if len(given) != len(operands):
         raise Unsure(f"{op} has {len(operands)} {what}s and {len(given)} layouts")
-    found: list[TensorLayout] = []
+    layouts: list[TensorLayout] = []
     for index, (layout, operand) in enumerate(zip(given, operands, strict=True)):
         if isinstance(layout, UserLayout):
             layout = layout.full_layout(operand.shape or ())
         checks.check_layout(layout, f"{what} {index}")
-        found.append(layout)
-    return tuple(found)
+        layouts.append(layout)
+    return tuple(layouts)
 
 
 def _sharding(case: Case) -> Sharding:
@@ -360,15 +360,15 @@ def _collectives(
 ) -> tuple[Collective, ...]:
     """The rule's collectives as ranks; a group of one rank is none."""
     shift = 1 if repeated.axis == 0 and not repeated.right else 0
-    found: list[Collective] = []
+    collectives: list[Collective] = []
     for reduction in sharding.reductions:
         axes = [axis + shift for axis in reduction.axes]
         ranks = ranks_along(repeated.device_matrix, axes, context.devices, context.own_rank)
         if len(ranks) < 2:
             continue
         checks.check_group(ranks, f"{reduction.op} ({reduction.why})", context)
-        found.append(_collective(reduction, ranks, slices, context))
-    return (*sharding.exchanges, *found)
+        collectives.append(_collective(reduction, ranks, slices, context))
+    return (*sharding.exchanges, *collectives)
 
 
 def _collective(

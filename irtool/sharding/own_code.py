@@ -50,7 +50,7 @@ def own_code_of(dump: Dump) -> OwnCode | None:
     Args:
         dump: any dump of the program.
     """
-    found: list[Node] = []
+    collectives: list[Node] = []
     is_library = False
     for node in dump.nodes():
         if node.has_strategy or node.in_layout is not None:
@@ -63,7 +63,7 @@ def own_code_of(dump: Dump) -> OwnCode | None:
         if item is None or item.is_virtual or item.op in POINT_TO_POINT:
             continue
         if item.origin in ("user code", "unknown"):
-            found.append(node)
-    if not found:
+            collectives.append(node)
+    if not collectives:
         return None
-    return OwnCode(found[0], len(found), "HyperParallel" if is_library else "")
+    return OwnCode(collectives[0], len(collectives), "HyperParallel" if is_library else "")

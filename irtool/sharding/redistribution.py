@@ -102,7 +102,7 @@ class RedistributionStep:
         if self.axis is None or self.index is None or self.op not in (STRIDED_SLICE, "SplitByAxis"):
             return None
         offset = self.index * self.output_shape[self.axis]
-        return tuple(offset if at == self.axis else 0 for at in range(len(self.output_shape)))
+        return tuple(offset if axis == self.axis else 0 for axis in range(len(self.output_shape)))
 
     @property
     def end(self) -> Shape | None:
@@ -171,8 +171,8 @@ def created_groups(
         moves = edge.with_stand_ins().moves()
     else:
         moves = [*edge.moves(), *edge.tidy_moves()]
-    found = (() if isinstance(move, Reshape) else move.ranks for move in moves)
-    return tuple(dict.fromkeys(group for group in found if group))
+    groups = (() if isinstance(move, Reshape) else move.ranks for move in moves)
+    return tuple(dict.fromkeys(group for group in groups if group))
 
 
 def cost_bytes(steps: Sequence[RedistributionStep], item_bytes: int) -> int:

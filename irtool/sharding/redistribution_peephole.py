@@ -67,54 +67,54 @@ def _gathers_on_first_dimension(shape: Shape, moves: list[Move]) -> list[Move]:
 
     That saves the Split and Concat which a gather on a later dimension needs.
     """
-    found: list[Move] = []
+    rewritten: list[Move] = []
     now = shape
     for move in moves:
         after = move.applied(now)
         if isinstance(move, AllConcat) and move.axis and set(now[: move.axis]) == {1}:
             # The reshape goes to the shape that the last real move left, if there was one.
             flat = now[move.axis :]
-            shapes = shapes_along(shape, found)
-            for index in range(len(found) - 1, -1, -1):
-                if not isinstance(found[index], Reshape):
+            shapes = shapes_along(shape, rewritten)
+            for index in range(len(rewritten) - 1, -1, -1):
+                if not isinstance(rewritten[index], Reshape):
                     flat = shapes[index + 1]
                     break
-            found += [Reshape(flat), AllConcat(0, move.ranks), Reshape(after)]
+            rewritten += [Reshape(flat), AllConcat(0, move.ranks), Reshape(after)]
         else:
-            found.append(move)
+            rewritten.append(move)
         now = after
-    return found
+    return rewritten
 
 
 def _slices_on_first_dimension(shape: Shape, moves: list[Move]) -> list[Move]:
     """Where all dimensions before a sliced one are 1, reshape first and slice dimension 0."""
-    found = list(moves)
-    for index in range(len(found) - 2, -1, -1):
-        move, following = found[index], found[index + 1]
+    rewritten = list(moves)
+    for index in range(len(rewritten) - 2, -1, -1):
+        move, following = rewritten[index], rewritten[index + 1]
         if not isinstance(move, Slice) or not isinstance(following, Reshape):
             continue
-        now = shapes_along(shape, found[:index])[-1]
+        now = shapes_along(shape, rewritten[:index])[-1]
         if all(size == 1 for size in now[: move.axis]):
-            found[index] = Reshape((following.shape[0] * move.count, *following.shape[1:]))
-            found[index + 1] = replace(move, axis=0)
-    return found
+            rewritten[index] = Reshape((following.shape[0] * move.count, *following.shape[1:]))
+            rewritten[index + 1] = replace(move, axis=0)
+    return rewritten
 
 
 def _merged_gathers(moves: list[Move]) -> list[Move]:
     """Two gathers on one dimension become one where their ranks interlock evenly."""
-    found: list[Move] = []
+    merged: list[Move] = []
     for move in moves:
-        last = found[-1] if found else None
+        last = merged[-1] if merged else None
         if isinstance(last, AllConcat) and isinstance(move, AllConcat) and last.axis == move.axis:
             step, wide = _stride(last.ranks), _stride(move.ranks)
             if step * len(last.ranks) == wide:
                 (common,) = set(last.ranks) & set(move.ranks)
                 start = move.ranks[0] - (common - last.ranks[0])
                 ranks = tuple(range(start, start + wide * len(move.ranks), step))
-                found[-1] = AllConcat(move.axis, ranks)
+                merged[-1] = AllConcat(move.axis, ranks)
                 continue
-        found.append(move)
-    return found
+        merged.append(move)
+    return merged
 
 
 def _stride(ranks: tuple[int, ...]) -> int:
@@ -123,12 +123,12 @@ def _stride(ranks: tuple[int, ...]) -> int:
 
 def _merged_slices(moves: list[Move]) -> list[Move]:
     """Two slices of one dimension become one, a Reshape between them dropped."""
-    found = list(moves)
+    merged = list(moves)
     index = 0
-    while index < len(found):
-        first, after = found[index], index + 1
-        while isinstance(first, Slice) and after < len(found):
-            second = found[after]
+    while index < len(merged):
+        first, after = merged[index], index + 1
+        while isinstance(first, Slice) and after < len(merged):
+            second = merged[after]
             if isinstance(second, Reshape):
                 after += 1
                 continue
@@ -136,10 +136,10 @@ def _merged_slices(moves: list[Move]) -> list[Move]:
                 break
             part = first.index * second.count + second.index
             first = Slice(first.axis, first.count * second.count, part)
-            found[index : after + 1] = [first]
+            merged[index : after + 1] = [first]
             after = index + 1
         index += 1
-    return found
+    return merged
 
 
 def _library_sort(moves: list[Move], before: Callable[[Move, Move], bool]) -> list[Move]:
@@ -158,7 +158,7 @@ def _library_sort(moves: list[Move], before: Callable[[Move, Move], bool]) -> li
 
 
 def _sorted_half(moves: list[Move], before: Callable[[Move, Move], bool]) -> list[Move]:
-    runs = [_insertion_sort(moves[at : at + 7], before) for at in range(0, len(moves), 7)]
+    runs = [_insertion_sort(moves[start : start + 7], before) for start in range(0, len(moves), 7)]
     while len(runs) > 1:
         odd = [runs.pop()] if len(runs) % 2 else []
         pairs = zip(runs[::2], runs[1::2], strict=True)
@@ -169,13 +169,13 @@ def _sorted_half(moves: list[Move], before: Callable[[Move, Move], bool]) -> lis
 def _insertion_sort(moves: list[Move], before: Callable[[Move, Move], bool]) -> list[Move]:
     done: list[Move] = []
     for move in moves:
-        at = len(done)
+        position = len(done)
         if done and before(move, done[0]):
-            at = 0
+            position = 0
         else:
-            while at and before(move, done[at - 1]):
-                at -= 1
-        done.insert(at, move)
+            while position and before(move, done[position - 1]):
+                position -= 1
+        done.insert(position, move)
     return done
 
 

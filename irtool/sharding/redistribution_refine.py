@@ -68,8 +68,8 @@ def placement(layout: TensorLayout) -> Placement:
     plain = layout.expanded().standard()
     axes: list[int | None] = []
     for entry in plain.tensor_map:
-        found = axes_of(plain.device_matrix, entry)
-        axes.append(found[0] if found else None)
+        device_axes = axes_of(plain.device_matrix, entry)
+        axes.append(device_axes[0] if device_axes else None)
     return Placement(plain.device_matrix, tuple(axes), plain.tensor_shape)
 
 
@@ -132,8 +132,8 @@ def _on_devices(given: Placement, devices: tuple[int, ...]) -> Placement | None:
         axes += range(starts[axis], starts[axis + 1])
         outer = parts[axis][:-1]
         shape += [*outer, size // prod(outer)]
-    found = Placement(devices, tuple(axes), tuple(shape))
-    return found if found.is_valid else None
+    refined = Placement(devices, tuple(axes), tuple(shape))
+    return refined if refined.is_valid else None
 
 
 def _on_shape(given: Placement, shape: Shape) -> Placement | None:
@@ -156,8 +156,8 @@ def _on_shape(given: Placement, shape: Shape) -> Placement | None:
     for axis, piece in zip(finer.axes, pieces, strict=True):
         # Slices are contiguous, so the outermost of the new dimensions carries the split.
         axes += [axis, *[None] * (len(piece) - 1)]
-    found = Placement(finer.devices, tuple(axes), shape)
-    return found if found.is_valid else None
+    refined = Placement(finer.devices, tuple(axes), shape)
+    return refined if refined.is_valid else None
 
 
 def _front_factors(sizes: Sequence[int], devices: int) -> tuple[int, ...]:
@@ -183,8 +183,8 @@ def _cut_from_left(first: Sequence[int], second: Sequence[int]) -> tuple[int, ..
 
 def _cut_from_right(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...] | None:
     """Cut at all boundaries of both, counted from the right; None where they don't nest."""
-    found = _quotients({*accumulate(reversed(first), mul), *accumulate(reversed(second), mul)})
-    return None if found is None else found[::-1]
+    quotients = _quotients({*accumulate(reversed(first), mul), *accumulate(reversed(second), mul)})
+    return None if quotients is None else quotients[::-1]
 
 
 def _quotients(boundaries: Iterable[int]) -> tuple[int, ...] | None:

@@ -120,11 +120,11 @@ def _accepted_together(
 
 def legal_instead(report: CheckResult) -> dict[Finding, tuple[Strategy, ...]]:
     """For illegal strategies the nearest legal ones of each operator alone, found by trying."""
-    found: dict[Finding, tuple[Strategy, ...]] = {}
+    instead: dict[Finding, tuple[Strategy, ...]] = {}
     known: dict[object, tuple[Strategy, ...]] = {}
     for finding, operator in _illegal(report):
         if _layouts_of(operator) and not _takes_layouts(operator):
-            found[finding] = tuple(_instead_of_layouts(report, operator))
+            instead[finding] = tuple(_instead_of_layouts(report, operator))
         if not _by_strategy(operator):
             continue
         shapes = tuple(tensor.shape for tensor in operator.call.call.tensors)
@@ -134,13 +134,13 @@ def legal_instead(report: CheckResult) -> dict[Finding, tuple[Strategy, ...]]:
                 dict.fromkeys((*_nearest(report, operator), *_of_twins(report, operator)))
             )
         equals = _of_equals(report, operator)
-        found[finding] = tuple(dict.fromkeys((*equals, *known.get(key, ()))))
+        instead[finding] = tuple(dict.fromkeys((*equals, *known.get(key, ()))))
     for finding in report.findings:
         operator = _subject(report, finding)
         if finding.code == SHARED and operator is not None and _by_strategy(operator):
             tried = (*_of_twins(report, operator), *_for_shared(report, operator))
-            found[finding] = tuple(dict.fromkeys(tried))
-    return found
+            instead[finding] = tuple(dict.fromkeys(tried))
+    return instead
 
 
 def _subject(report: CheckResult, finding: Finding) -> OperatorReport | None:
@@ -158,7 +158,9 @@ def _for_shared(report: CheckResult, operator: OperatorReport) -> Iterator[Strat
     held = _layouts_of_weights(report, operator)
     tried = _variants(report, operator, [tensor.divisible_shape for tensor in call.tensors])
     made = ((strategy, judge(call, strategy, context)) for strategy in tried)
-    yield from islice((one for one, found in made if _settles(operator, found, held)), _MOST_FOUND)
+    yield from islice(
+        (one for one, judgement in made if _settles(operator, judgement, held)), _MOST_FOUND
+    )
 
 
 def _layouts_for_shared(report: CheckResult, operator: OperatorReport) -> Iterator[Layouts]:
@@ -170,7 +172,9 @@ def _layouts_for_shared(report: CheckResult, operator: OperatorReport) -> Iterat
     changes = (*combinations(places, 1), *combinations(places, 2))
     tried = islice((made for change in changes for made in _remapped(given, change)), _MOST_TRIED)
     made = ((layouts, judge(call, None, context, in_layout=layouts)) for layouts in tried)
-    yield from islice((one for one, found in made if _settles(operator, found, held)), _MOST_FOUND)
+    yield from islice(
+        (one for one, judgement in made if _settles(operator, judgement, held)), _MOST_FOUND
+    )
 
 
 def _layouts_of_weights(report: CheckResult, operator: OperatorReport) -> set[TensorLayout]:
@@ -186,11 +190,11 @@ def _layouts_of_weights(report: CheckResult, operator: OperatorReport) -> set[Te
     }
 
 
-def _settles(operator: OperatorReport, found: Judgement, held: Iterable[TensorLayout]) -> bool:
+def _settles(operator: OperatorReport, judgement: Judgement, held: Iterable[TensorLayout]) -> bool:
     """Whether an operator would take one of its operands in such a layout, and does not yet."""
-    if found.verdict != "legal":
+    if judgement.verdict != "legal":
         return False
-    pairs = list(zip(operator.judgement.input_layouts, found.input_layouts, strict=True))
+    pairs = list(zip(operator.judgement.input_layouts, judgement.input_layouts, strict=True))
     return any(
         new.tensor_shape == layout.tensor_shape and new.same_as(layout) and not old.same_as(layout)
         for layout in held
@@ -251,16 +255,16 @@ def _instead_of_layouts(report: CheckResult, operator: OperatorReport) -> Iterat
 
 def layouts_instead(report: CheckResult) -> dict[Finding, tuple[Layouts, ...]]:
     """For illegal layouts the nearest legal ones of each operator alone, found by trying."""
-    found: dict[Finding, tuple[Layouts, ...]] = {}
+    instead: dict[Finding, tuple[Layouts, ...]] = {}
     for finding, operator in _illegal(report):
         given = _layouts_of(operator)
-        if given and _takes_layouts(operator) and len(found) < _MOST_ASKED:
-            found[finding] = tuple(_nearest_layouts(report, operator, given))
+        if given and _takes_layouts(operator) and len(instead) < _MOST_ASKED:
+            instead[finding] = tuple(_nearest_layouts(report, operator, given))
     for finding in report.findings:
         operator = _subject(report, finding)
         if finding.code == SHARED and operator is not None and _layouts_of(operator):
-            found[finding] = tuple(_layouts_for_shared(report, operator))
-    return found
+            instead[finding] = tuple(_layouts_for_shared(report, operator))
+    return instead
 
 
 def _takes_layouts(operator: OperatorReport) -> bool:
@@ -297,14 +301,14 @@ def _nearest_layouts(
     context = report.context.for_operators(dynamic=call.is_dynamic)
     wrong, given = given, _fitted(_over_devices(given, context.stage_size), call)
     places = [(i, j) for i, layout in enumerate(given) for j in range(len(layout.tensor_map))]
-    found = 0
+    yielded = 0
     changes = (*combinations(places, 1), *combinations(places, 2))
     tried = (made for change in changes for made in _remapped(given, change))
     for layouts in islice(chain(() if wrong == given else (given,), tried), _MOST_TRIED):
         if judge(call, None, context, in_layout=layouts).verdict == "legal":
             yield layouts
-            found += 1
-            if found == _MOST_FOUND:
+            yielded += 1
+            if yielded == _MOST_FOUND:
                 return
 
 
@@ -323,7 +327,7 @@ def _over_devices(given: Layouts, devices: int) -> Layouts:
             names = (free, *names) if names else ()
         elif there > devices and there % devices == 0:
             excess = there // devices
-            axis = next((at for at, size in enumerate(matrix) if size % excess == 0), None)
+            axis = next((index for index, size in enumerate(matrix) if size % excess == 0), None)
             if axis is not None:
                 matrix = (*matrix[:axis], matrix[axis] // excess, *matrix[axis + 1 :])
         made.append(replace(layout, device_matrix=matrix, alias_name=names))
@@ -434,7 +438,7 @@ def _variants(
         made.setdefault(strategy, _distance(flat, changed))
     if operator.out_strategy is None:
         made.pop(operator.strategy or (), None)
-    return sorted(made, key=lambda each: made[each])[:_MOST_TRIED]
+    return sorted(made, key=lambda variant: made[variant])[:_MOST_TRIED]
 
 
 def _allowed(size: int, devices: int) -> list[int]:

@@ -60,12 +60,12 @@ def explain_all(
     Slices, concats and splits that the network holds itself are left out.
     """
     around = surroundings(dump, begin)
-    found: list[Cause] = []
+    causes: list[Cause] = []
     for node in dump.nodes(where=lambda node: is_collective(node) or is_cut(node)):
         cause = explain_in(around, node, report)
         if is_collective(node) or cause.kind not in ("user code", "optimizer"):
-            found.append(cause)
-    return tuple(found)
+            causes.append(cause)
+    return tuple(causes)
 
 
 def is_cut(node: Node) -> bool:
@@ -229,13 +229,13 @@ def _forward_reduction(
 def _operator(
     around: Surroundings, node: Node, sent: Collective | None, item: WholeNode | None
 ) -> Cause:
-    found = owner(around, item) if item is not None else None
-    if found is None:
+    operator = owner(around, item) if item is not None else None
+    if operator is None:
         message = f"part of the sharded form of an operator in {node.scope}"
         return Cause(node, "operator", message, missing=("which operator: it is gone",))
     what = "its sharded form needs data of other devices" if sent else "its sharded form"
-    message = f"part of {_named(found.node)}: {what}"
-    return Cause(node, "operator", message, operator=found.node)
+    message = f"part of {_named(operator.node)}: {what}"
+    return Cause(node, "operator", message, operator=operator.node)
 
 
 def _mirror(

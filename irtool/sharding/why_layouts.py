@@ -23,23 +23,23 @@ def with_layouts(around: Surroundings, cause: Cause, report: CheckResult) -> Cau
         return replace(cause, begin=user)
     if cause.kind not in _CHAINS:
         return cause
-    found = redistribution_of(around, cause, report)
-    if found is None:
+    chain = redistribution_of(around, cause, report)
+    if chain is None:
         missing = "layouts: no predicted redistribution is here"
         return replace(cause, missing=(*cause.missing, missing))
-    if found.source is None or found.target is None:
-        missing = f"layouts: {found.why or 'they are not known'}"
+    if chain.source is None or chain.target is None:
+        missing = f"layouts: {chain.why or 'they are not known'}"
         return replace(cause, missing=(*cause.missing, missing))
-    place = f" in the place of Reshape {found.consumer.id}" if found.replaces else ""
-    others = found.source.splits == found.target.splits
-    wanted = "the same cut over other devices" if others else _shown(found.target)
-    message = f"{cause.message}{place}; {_shown(found.source)} is wanted as {wanted}"
+    place = f" in the place of Reshape {chain.consumer.id}" if chain.replaces else ""
+    others = chain.source.splits == chain.target.splits
+    wanted = "the same cut over other devices" if others else _shown(chain.target)
+    message = f"{cause.message}{place}; {_shown(chain.source)} is wanted as {wanted}"
     return replace(
         cause,
         message=message,
-        source=found.source,
-        target=found.target,
-        producer_begin=cause.producer_begin or found.producer,
+        source=chain.source,
+        target=chain.target,
+        producer_begin=cause.producer_begin or chain.producer,
     )
 
 
@@ -108,7 +108,7 @@ def _reshapes_before(
         return []
     places = around.before.instances(consumer)
     todo: list[tuple[WholeNode, tuple[Node, ...]]] = [(place, ()) for place in places[:1]]
-    found: list[Node] = []
+    passed: list[Node] = []
     for _ in range(_MOST_STEPS):
         if not todo:
             break
@@ -117,10 +117,10 @@ def _reshapes_before(
             if source.node in reshapes:
                 todo.append((source, (*path, source.node)))
             elif source.node is producer or (producer is None and _is_input(source)):
-                found += path
+                passed += path
             elif hands_on(source.node):
                 todo.append((source, path))
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(passed))
 
 
 def _is_input(place: WholeNode) -> bool:

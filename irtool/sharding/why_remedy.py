@@ -195,7 +195,7 @@ def _as_left(
 ) -> Iterator[str]:
     """Strategies for the producer under which it leaves what the consumer wants."""
     layouts = producer.judgement.output_layouts
-    output = next((at for at, item in enumerate(layouts) if item.same_as(source)), None)
+    output = next((index for index, item in enumerate(layouts) if item.same_as(source)), None)
     if output is None:
         return
     for strategy in _with_splits(producer, layouts[output], target):
@@ -241,10 +241,10 @@ def _of_mirror(cause: Cause, report: CheckResult | None) -> str:
     name = cause.parameter or "the parameter"
     over = len(cause.ranks) if cause.ranks is not None else None
     text = f"needed as long as {name} is whole on ranks that see different data"
-    found = next((p for p in report.parameters if p.name == name), None) if report else None
-    if report is None or found is None or over is None:
+    parameter = next((p for p in report.parameters if p.name == name), None) if report else None
+    if report is None or parameter is None or over is None:
         return f"{text}; optimizer parallel would make it a ReduceScatter and an AllGather"
-    why_not = _not_sharded(found, over, report)
+    why_not = _not_sharded(parameter, over, report)
     if why_not:
         return f"{text}; optimizer parallel would not change it: {why_not}"
     return (

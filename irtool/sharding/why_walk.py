@@ -52,8 +52,8 @@ class Surroundings:
 
     def instance(self, node: Node) -> WholeNode | None:
         """One place where a node runs."""
-        found = self.whole.instances(node)
-        return found[0] if found else None
+        instances = self.whole.instances(node)
+        return instances[0] if instances else None
 
     def times(self, node: Node) -> int | None:
         """How often a node runs in a step; None inside control flow."""
@@ -64,7 +64,7 @@ class Surroundings:
 
 def surroundings(dump: Dump, begin: Dump | None = None) -> Surroundings:
     """Look around in a dump; with the begin dump of the same compilation, also back to it."""
-    whole = dump.whole()
+    inlined = dump.whole()
     forward: dict[Node, End] = {}
     original: dict[Node, Node] = {}
     for tie in ties(dump):
@@ -74,7 +74,7 @@ def surroundings(dump: Dump, begin: Dump | None = None) -> Surroundings:
             original.setdefault(tie.right, tie.left)
     repeated = {
         node
-        for call in whole.kept_calls
+        for call in inlined.kept_calls
         if call.reason in ("control flow", "recursion")
         for graph in call.graphs
         for node in graph.nodes
@@ -82,7 +82,7 @@ def surroundings(dump: Dump, begin: Dump | None = None) -> Surroundings:
     back = begin_nodes(begin, dump) if begin is not None else {}
     return Surroundings(
         dump,
-        whole,
+        inlined,
         phases(dump),
         forward,
         original,
@@ -98,68 +98,70 @@ def begin_nodes(begin: Dump, later: Dump) -> dict[Node, Node]:
     Right after the parallel pass graphs and debug names are still those of before; later ones are
     tied by everything else that stays.
     """
-    found: dict[Node, Node] = {}
+    origins: dict[Node, Node] = {}
     named = _by_name(later)
     before = _by_name(begin)
     if set(later.graphs) and {g.name for g in later.graphs} & {g.name for g in begin.graphs}:
         for key, nodes in before.items():
             others = named.get(key, [])
             if len(others) == len(nodes):
-                found.update(zip(others, nodes, strict=True))
+                origins.update(zip(others, nodes, strict=True))
     for tie in ties_between(begin, later):
         if isinstance(tie.left, Node):
-            found.setdefault(tie.right, tie.left)
-    _add_replaced(found, begin, later)
-    return found
+            origins.setdefault(tie.right, tie.left)
+    _add_replaced(origins, begin, later)
+    return origins
 
 
-def _add_replaced(found: dict[Node, Node], begin: Dump, later: Dump) -> None:
+def _add_replaced(origins: dict[Node, Node], begin: Dump, later: Dump) -> None:
     """Operators that were replaced by a sharded form keep scope and name only."""
-    tied = set(found.values())
+    tied = set(origins.values())
     before: dict[tuple[str | None, str], list[Node]] = {}
     for node in begin.nodes(where=lambda node: node not in tied and node.op not in _NEVER):
         before.setdefault((node.scope, node.op), []).append(node)
     after: dict[tuple[str | None, str], list[Node]] = {}
     for node in later.nodes(where=lambda node: (node.scope, node.op) in before):
-        if node not in found and not (node.is_backward or node.is_recomputed or is_inserted(node)):
+        if node not in origins and not (
+            node.is_backward or node.is_recomputed or is_inserted(node)
+        ):
             after.setdefault((node.scope, node.op), []).append(node)
     for key, nodes in after.items():
         if len(before[key]) == len(nodes):
-            found.update(zip(nodes, before[key], strict=True))
-    _add_cut_off(found, begin, later)
+            origins.update(zip(nodes, before[key], strict=True))
+    _add_cut_off(origins, begin, later)
 
 
-def _add_cut_off(found: dict[Node, Node], begin: Dump, later: Dump) -> None:
+def _add_cut_off(origins: dict[Node, Node], begin: Dump, later: Dump) -> None:
     """Operators whose scope an excerpt has lost: those that are the only ones of their kind."""
-    tied = set(found.values())
+    tied = set(origins.values())
     before = _by_kind(begin, lambda node: node not in tied and node.op not in _NEVER)
     after = _by_kind(
         later,
         lambda node: not (
-            node in found or node.scope or node.is_backward or node.is_recomputed
+            node in origins or node.scope or node.is_backward or node.is_recomputed
             or is_inserted(node)
         ),
     )  # fmt: skip
     for kind, nodes in after.items():
         if len(nodes) == 1 and len(before.get(kind, [])) == 1:
-            found[nodes[0]] = before[kind][0]
+            origins[nodes[0]] = before[kind][0]
 
 
 def _by_kind(
     dump: Dump, wanted: Callable[[Node], bool]
 ) -> dict[tuple[str, str | None], list[Node]]:
-    found: dict[tuple[str, str | None], list[Node]] = {}
+    by_kind: dict[tuple[str, str | None], list[Node]] = {}
     for node in dump.nodes(where=wanted):
-        found.setdefault((node.op, node.instance_name), []).append(node)
-    return found
+        by_kind.setdefault((node.op, node.instance_name), []).append(node)
+    return by_kind
 
 
 def _by_name(dump: Dump) -> dict[tuple[str, str | None, str], list[Node]]:
-    found: dict[tuple[str, str | None, str], list[Node]] = {}
+    by_name: dict[tuple[str, str | None, str], list[Node]] = {}
     for graph in dump.graphs:
         for node in graph.nodes:
-            found.setdefault((graph.name, node.name, node.op), []).append(node)
-    return found
+            by_name.setdefault((graph.name, node.name, node.op), []).append(node)
+    return by_name
 
 
 # -- what passes inserted ------------------------------------------------------------------------
@@ -239,7 +241,7 @@ def consumers(item: WholeNode, stages: Mapping[Node, Phase]) -> list[WholeNode]:
 
     A Return stands for the result of a graph.
     """
-    found: dict[int, WholeNode] = {}
+    by_index: dict[int, WholeNode] = {}
     todo, seen = [item], {item.index}
     while todo and len(seen) < _LAST_STEPS:
         place = todo.pop(0)
@@ -250,8 +252,8 @@ def consumers(item: WholeNode, stages: Mapping[Node, Phase]) -> list[WholeNode]:
             if hands_on(user.node):
                 todo.append(user)
             else:
-                found[user.index] = user
-    ordered = [found[index] for index in sorted(found)]
+                by_index[user.index] = user
+    ordered = [by_index[index] for index in sorted(by_index)]
     late = ("backward", "optimizer", "recompute")
     own = stages.get(item.node, "forward")
     if own not in late:
@@ -289,20 +291,20 @@ def is_part(node: Node) -> bool:
 
 def form_of(item: WholeNode) -> list[WholeNode]:
     """The whole sharded form that a node is part of: all connected parts."""
-    found = {item.index: item}
+    connected = {item.index: item}
     todo = [item]
-    while todo and len(found) < _LARGEST_FORM:
+    while todo and len(connected) < _LARGEST_FORM:
         place = todo.pop()
         for near in (*place.producers, *place.users):
-            if near.index in found or near.op in ("Load", "Depend"):
+            if near.index in connected or near.op in ("Load", "Depend"):
                 continue
             if not _passes(near.op) and not is_near_part(near.node, item.node):
                 continue
             if near.node.is_backward != item.node.is_backward:
                 continue
-            found[near.index] = near
+            connected[near.index] = near
             todo.append(near)
-    return [found[index] for index in sorted(found) if not _passes(found[index].op)]
+    return [connected[index] for index in sorted(connected) if not _passes(connected[index].op)]
 
 
 def is_near_part(node: Node, part: Node) -> bool:
@@ -326,9 +328,9 @@ def owner(around: Surroundings, item: WholeNode) -> WholeNode | None:
         later = [place for place in form if place.index > item.index]
         ahead = not any(place.op in COMMUNICATION for place in later)
     for test in (_is_tied(around), _has_strategy, _is_no_helper, _is_whole(form)):
-        found = [place for place in form if place.op not in _NEVER and test(place)]
-        if found:
-            return _nearest(found, item, ahead)
+        candidates = [place for place in form if place.op not in _NEVER and test(place)]
+        if candidates:
+            return _nearest(candidates, item, ahead)
     if len(form) > 1 and any(
         _is_helper(place.op) and place.op not in ("Split", "Concat") for place in form
     ):
@@ -356,13 +358,13 @@ def _is_whole(form: list[WholeNode]) -> Callable[[WholeNode], bool]:
     return lambda place: place.node.strategy is not None and len(form) == 1
 
 
-def _nearest(found: list[WholeNode], item: WholeNode, ahead: bool) -> WholeNode:
+def _nearest(candidates: list[WholeNode], item: WholeNode, ahead: bool) -> WholeNode:
     """Of several operators whose forms touch, the one on the side where it must be."""
-    after = [place for place in found if place.index >= item.index]
+    after = [place for place in candidates if place.index >= item.index]
     if ahead:
-        return after[0] if after else found[-1]
-    before = [place for place in found if place.index <= item.index]
-    return before[-1] if before else found[0]
+        return after[0] if after else candidates[-1]
+    before = [place for place in candidates if place.index <= item.index]
+    return before[-1] if before else candidates[0]
 
 
 def _outside(place: WholeNode | GraphParameter | None) -> WholeNode | None:

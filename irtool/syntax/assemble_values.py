@@ -145,10 +145,10 @@ class ValueRules(Leaves):
         reference = self.leaf(kinds.get(callee.type, "text"), callee)
         if closure is None:
             return compose(ClosureTarget, [reference])
-        at, closures = closure
+        mark, closures = closure
 
         def build(callee: Any, closures: ClosureSet) -> ClosureTarget:
-            return ClosureTarget(callee, closures, at)
+            return ClosureTarget(callee, closures, mark)
 
         return compose(build, [reference, closures])
 

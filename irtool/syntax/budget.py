@@ -49,8 +49,8 @@ class Budget:
         self.spent += size
         if self.spent > self.most // 2:
             self.spent = size
-            for each in list(self._caches.values()):
-                cache = each()
+            for reference in list(self._caches.values()):
+                cache = reference()
                 if cache is not None:
                     cache.age()
 

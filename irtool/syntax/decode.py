@@ -58,10 +58,10 @@ _FOREIGN = re.compile(r"\$\((@?)([^\s:]+?):(?:para([0-9]*)_)?(.*)\)\Z", re.DOTAL
 def _foreign(text: str) -> ForeignNode | ForeignParameter:
     match = _FOREIGN.match(text)
     assert match is not None, text
-    at, graph, number, name = match.groups()
+    mark, graph, number, name = match.groups()
     if number is None:
-        return ForeignNode(graph, name, at)
-    return ForeignParameter(graph, integer(number) if number else None, name, at)
+        return ForeignNode(graph, name, mark)
+    return ForeignParameter(graph, integer(number) if number else None, name, mark)
 
 
 _TENSOR = re.compile(
@@ -86,8 +86,8 @@ def _slice(text: str) -> SliceLiteral:
 
 
 def _tagged(text: str) -> Tagged:
-    at = min(i for i in map(text.find, "([{") if i >= 0)
-    return Tagged(text[:at], text[at:])
+    position = min(i for i in map(text.find, "([{") if i >= 0)
+    return Tagged(text[:position], text[position:])
 
 
 def _shape(text: str) -> Shape | NamedShape:
@@ -96,9 +96,9 @@ def _shape(text: str) -> Shape | NamedShape:
         inside = text[len("x[const vector][") : -1]
         style = "x[const vector][%s]"
     else:
-        at = text.index("(")
-        inside = text[at + 1 : -1]
-        style = text[:at] + "(%s)"
+        position = text.index("(")
+        inside = text[position + 1 : -1]
+        style = text[:position] + "(%s)"
     sizes = tuple(integer(size) for size in inside.split(", ")) if inside else ()
     if _is_absurd(sizes) and style in ("(%s)", ", (%s)"):
         return NamedShape(text.removeprefix(", "))

@@ -127,8 +127,8 @@ def check_length(text: str) -> None:
         return
     if len(text) > MAX_RECORD:
         raise Unreadable(f"longer than {MAX_RECORD >> 20} MiB", 0)
-    if found := _LONG_RUN.search(text):
-        raise Unreadable(f"a number of more than {MAX_RUN:,} digits", found.start())
+    if match := _LONG_RUN.search(text):
+        raise Unreadable(f"a number of more than {MAX_RUN:,} digits", match.start())
 
 
 def _depth(text: str) -> int:

@@ -198,24 +198,24 @@ class Run:
         while True:
             if masked and awaited is None and (begin := begins[state]) is not None:
                 rule, find = begin
-                if (found := find(text, position)) is not None:
-                    piece = self._pieces.piece(state, rule, found.group())
+                if (lexeme := find(text, position)) is not None:
+                    piece = self._pieces.piece(state, rule, lexeme.group())
                     if (known := self._pieces.get(piece)) is not None:
                         values.append(known)
                         state = actions[state][rule][0]
                         states.append(state)
-                        position = found.end()
+                        position = lexeme.end()
                     else:
-                        awaited = _Awaited(piece, rule, len(states), found.end())
+                        awaited = _Awaited(piece, rule, len(states), lexeme.end())
             before = position
             if position < length:
-                found = matches[state](text, position)
-                if found is None:
+                lexeme = matches[state](text, position)
+                if lexeme is None:
                     raise NotRun
-                kind, position = found.lastgroup, found.end()
+                kind, position = lexeme.lastgroup, lexeme.end()
                 token = None
                 if kind in kept:  # nobody asks for the others
-                    token = str.__new__(Token, found.group())
+                    token = str.__new__(Token, lexeme.group())
                     token.type = kind
             else:
                 kind, token = _END, None

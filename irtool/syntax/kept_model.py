@@ -54,7 +54,7 @@ _SIZE = "I"
 def _fields_of(kind: type) -> tuple[str, ...]:
     if kind is values.Attributes:
         return values.Attributes.__slots__
-    own = (each.name for each in fields(kind))
+    own = (field.name for field in fields(kind))
     return tuple(name for name in own if name != _SET_BY_OWNER.get(kind))
 
 

@@ -43,9 +43,9 @@ class OddLabels:
         for place in _PLACE.finditer(record):
             if place.end() < done:
                 continue
-            found = self._name_at(record, place.end())
-            if found is not None:
-                start, name = found
+            located = self._name_at(record, place.end())
+            if located is not None:
+                start, name = located
                 pieces += [record[done:start], self._marks[name]]
                 done = start + len(name)
         return "".join(pieces) + record[done:] if pieces else record

@@ -27,17 +27,17 @@ def chunks_of(stream: BinaryIO) -> Iterator[bytes]:
     start = b""
     while len(start) < 6 and (piece := next(pieces, b"")):
         start += piece
-    whole = chain([start], pieces) if start else pieces
+    chunks = chain([start], pieces) if start else pieces
     kind = packed_as(start)
-    return unpacked(whole, kind) if kind else whole
+    return unpacked(chunks, kind) if kind else chunks
 
 
 def lines_in(chunks: Iterable[bytes], most: int = MOST_LINE) -> Iterator[bytes]:
     """Lines without their ends, of which no more than ``most`` bytes are kept."""
     begun = b""
     for chunk in chunks:
-        *whole, rest = chunk.split(b"\n")
-        for line in whole:
+        *complete, rest = chunk.split(b"\n")
+        for line in complete:
             yield (begun + line[: most - len(begun)]).rstrip(b"\r")
             begun = b""
         begun = (begun + rest)[:most]

@@ -13,20 +13,20 @@ def near_path(path: str) -> str:
         "" where nothing there is written like it.
     """
     drive, rest = os.path.splitdrive(path)
-    found = drive + os.sep if rest.startswith(os.sep) else drive
+    corrected = drive + os.sep if rest.startswith(os.sep) else drive
     for name in filter(None, rest.split(os.sep)):
-        nearer = os.path.join(found, name)
+        nearer = os.path.join(corrected, name)
         if not os.path.lexists(nearer):
             try:
-                there = os.listdir(found or os.curdir)
+                there = os.listdir(corrected or os.curdir)
             except OSError:
                 return ""
             close = get_close_matches(name, there, n=1)
             if not close:
                 return ""
-            nearer = os.path.join(found, close[0])
-        found = nearer
-    return found
+            nearer = os.path.join(corrected, close[0])
+        corrected = nearer
+    return corrected
 
 
 def path_hint(path: str, else_hint: str = "check the path") -> str:

@@ -58,12 +58,12 @@ class Memo(Aging[T], Generic[T]):
         """The same values by what stands between ``prefix`` and ``suffix`` in their text."""
         if not prefix and not suffix:
             return self
-        found = self._between.get((prefix, suffix))
-        if found is None:
-            found = _Between(self, prefix, suffix)
+        memo = self._between.get((prefix, suffix))
+        if memo is None:
+            memo = _Between(self, prefix, suffix)
             READING.charge(_ENTRY + _PER_CHARACTER * len(prefix + suffix))
-            self._between[prefix, suffix] = found
-        return found
+            self._between[prefix, suffix] = memo
+        return memo
 
 
 class _Between(Aging[T], Generic[T]):

@@ -66,12 +66,12 @@ class Pattern:
         """
         start = time.perf_counter()
         try:
-            found = self._pattern.search(text[:MAX_SUBJECT], timeout=MAX_SECONDS)
+            match = self._pattern.search(text[:MAX_SUBJECT], timeout=MAX_SECONDS)
         except TimeoutError:
             self._spent = MAX_TOTAL
-            found = None
+            match = None
         self._spent += time.perf_counter() - start
         if self._spent > MAX_TOTAL:
             hint = "repeats within repeats, such as (a+)+, multiply"
             raise PatternError("this regular expression takes too long", 0, hint)
-        return found is not None
+        return match is not None

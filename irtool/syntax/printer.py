@@ -247,8 +247,8 @@ def print_abstract(item: Abstract) -> str:
     notes = list(item.notes)
     if item.ref_key is not None:
         # Only the value mark stands before the key.
-        at = 1 if notes[:1] == ["value=..."] else 0
-        notes.insert(at, f"ref_key={item.ref_key_mark}{item.ref_key}")
+        position = 1 if notes[:1] == ["value=..."] else 0
+        notes.insert(position, f"ref_key={item.ref_key_mark}{item.ref_key}")
     return f"<{print_type(item.type)}{shape}{''.join(f', {note}' for note in notes)}>"
 
 

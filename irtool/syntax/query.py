@@ -83,7 +83,7 @@ def operators_named(text: str) -> tuple[str, ...]:
     Raises:
         QueryError: the text is no query.
     """
-    found: list[str] = []
+    operators: list[str] = []
     for tree in _parse(text).iter_subtrees():
         if tree.data != "comparison":
             continue
@@ -93,8 +93,8 @@ def operators_named(text: str) -> tuple[str, ...]:
                 continue
             for field_, value in ((left, right), (right, left)):
                 if isinstance(field_, Tree) and field_.data == "field" and _is_op(field_):
-                    found += _texts(value)
-    return tuple(dict.fromkeys(found))
+                    operators += _texts(value)
+    return tuple(dict.fromkeys(operators))
 
 
 _EQUALS = ("==", "!=", "in", "not in")
@@ -337,11 +337,11 @@ def _is_literal(tree: _Syntax) -> bool:
 
 
 def _elements(tree: _Syntax) -> list[_Syntax]:
-    found: list[_Syntax] = []
+    elements: list[_Syntax] = []
     for child in tree.children:
         if isinstance(child, Tree):
-            found += _elements(child) if child.data == "items" else [child]
-    return found
+            elements += _elements(child) if child.data == "items" else [child]
+    return elements
 
 
 def _key(access: _Syntax) -> str | int:

@@ -45,7 +45,7 @@ def contains(item: object, holder: object, scoped: bool, wanted: bool) -> bool:
         return (scope_contains(holder, item) if scoped else item in holder) == wanted
     if isinstance(holder, list | tuple | dict):
         items = cast("list[object]", holder)
-        return (_plain(item) in [_plain(each) for each in items]) == wanted
+        return (_plain(item) in [_plain(element) for element in items]) == wanted
     return False
 
 

@@ -41,8 +41,8 @@ def plain_value(value: object) -> object:
         entries = cast("dict[str, object]", value)
         return {str(key): plain_value(item) for key, item in entries.items()}
     if isinstance(value, slice):
-        whole = cast("slice[object, object, object]", value)
-        parts = (whole.start, whole.stop, whole.step)
+        bounds = cast("slice[object, object, object]", value)
+        parts = (bounds.start, bounds.stop, bounds.step)
         return f"Slice[{' : '.join(str(plain_value(part)) for part in parts)}]"
     return print_value(value)  # type: ignore[arg-type]  # every other value is a literal
 
@@ -60,20 +60,20 @@ def phase(node: Node) -> Phase:
 
 def group(node: Node) -> str | None:
     """Name of the communication group of a collective."""
-    found = node.attribute("group")
-    return found if isinstance(found, str) and found else None
+    name = node.attribute("group")
+    return name if isinstance(name, str) and name else None
 
 
 def ranks(node: Node) -> tuple[int, ...] | None:
     """Ranks of the communication group of a collective, sorted; None where they are not known."""
-    found = collective(node)
-    return found.ranks if found else None
+    communication = collective(node)
+    return communication.ranks if communication else None
 
 
 def origin(node: Node) -> str | None:
     """Why a collective is there, such as ``redistribution`` or ``mirror``."""
-    found = collective(node)
-    return found.origin if found else None
+    communication = collective(node)
+    return communication.origin if communication else None
 
 
 def source(node: Node) -> str | None:
@@ -103,7 +103,7 @@ def _type(node: Node) -> str | None:
 
 
 def _input_types(node: Node) -> tuple[str | None, ...]:
-    return tuple(each.short() if each else None for each in node.input_types)
+    return tuple(input_type.short() if input_type else None for input_type in node.input_types)
 
 
 FIELDS: dict[str, Callable[[Node], object]] = {

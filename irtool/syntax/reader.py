@@ -202,13 +202,13 @@ class _Reading(StatementReader):
         strict, loose = scanner.STATEMENT.match, scanner.LOOSE_STATEMENT.match
         while self.position <= len(text):
             position = self.position
-            found = strict(text, position)
-            if found is not None and not scanner.LOOSE_REST.match(text, found.end()):
-                self.statement(found, items, STANDARD_STYLE)
+            match = strict(text, position)
+            if match is not None and not scanner.LOOSE_REST.match(text, match.end()):
+                self.statement(match, items, STANDARD_STYLE)
                 continue
-            found = loose(text, position)
-            if found is not None:
-                self.statement(found, items, None)
+            match = loose(text, position)
+            if match is not None:
+                self.statement(match, items, None)
                 continue
             if text.startswith("}", position):
                 line, number = self._next_line()

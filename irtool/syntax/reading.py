@@ -51,10 +51,10 @@ class Inputs:
         except (OSError, ValueError):
             return None
         folder = os.path.dirname(os.path.realpath(path))
-        for each in self._folders:
-            if os.path.realpath(each) == folder:
+        for known in self._folders:
+            if os.path.realpath(known) == folder:
                 return path
-        return next((each for each in self._files if _is_same(each, status)), None)
+        return next((file for file in self._files if _is_same(file, status)), None)
 
 
 def _is_same(path: str, status: os.stat_result) -> bool:
@@ -217,7 +217,7 @@ def parse_json(text: str | bytes, *, special: bool = False) -> object:
     if not hasattr(sys, "get_int_max_str_digits"):  # before 3.10.7 nothing bounds them
         options["parse_int"] = _bounded_int
     try:
-        found: object = json.loads(text, **options)
+        value: object = json.loads(text, **options)
     except json.JSONDecodeError as error:
         raise JsonError(error.msg, error.lineno, error.colno) from None
     except RecursionError:
@@ -227,8 +227,8 @@ def parse_json(text: str | bytes, *, special: bool = False) -> object:
     except ValueError as error:
         is_long = "digits" in str(error)
         raise JsonError("a number of thousands of digits" if is_long else str(error)) from None
-    _check_depth(found)
-    return found
+    _check_depth(value)
+    return value
 
 
 def read_json(path: str, most: int = MAX_SETTINGS, *, special: bool = False) -> object:

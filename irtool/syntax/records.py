@@ -195,7 +195,7 @@ _ZEROS = bytes.maketrans(b"123456789", b"000000000")
 
 def _slicer(text: str) -> Callable[[str], Holes]:
     """Takes the runs of digits out of any text that has them in the same places as ``text``."""
-    places = [slice(*found.span()) for found in DIGITS.finditer(text)]
+    places = [slice(*match.span()) for match in DIGITS.finditer(text)]
     if len(places) > 1:
         return itemgetter(*places)
     return lambda text: tuple(text[place] for place in places)

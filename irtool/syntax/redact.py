@@ -96,13 +96,13 @@ class Redaction:
         if not self.replaced:
             self._replace()
         text = dumps(self._bare_dump(dump))
-        text = _PARAMETER.sub(lambda found: found[1] + self._user_name(found[2]), text)
-        text = _SCOPE.sub(lambda found: self._cells(found[0]), text)
-        return self.name_of(_PATH.sub(lambda found: self._without_numbers(found[0]), text))
+        text = _PARAMETER.sub(lambda match: match[1] + self._user_name(match[2]), text)
+        text = _SCOPE.sub(lambda match: self._cells(match[0]), text)
+        return self.name_of(_PATH.sub(lambda match: self._without_numbers(match[0]), text))
 
     def name_of(self, text: str) -> str:
         """Another text, such as a file's name, without what was noted."""
-        return _WORD.sub(lambda found: self._other(found[0]), text)
+        return _WORD.sub(lambda match: self._other(match[0]), text)
 
     def _user_name(self, name: str) -> str:
         """A name of the user's own, without words that are MindSpore's elsewhere."""
@@ -137,8 +137,8 @@ class Redaction:
             return _NUMBER.sub(self._other_number, before) + package + own
         return _NUMBER.sub(self._other_number, path)
 
-    def _other_number(self, found: re.Match[str]) -> str:
-        return self.numbers.setdefault(found[0], str(len(self.numbers) + 1))
+    def _other_number(self, match: re.Match[str]) -> str:
+        return self.numbers.setdefault(match[0], str(len(self.numbers) + 1))
 
     # -- what is whose -----------------------------------------------------------------------
 
@@ -267,8 +267,8 @@ class Redaction:
             case CommentBlock():
                 return replace(item, comments=self._bare(item.comments))
             case Graph():
-                inner = tuple(self._without_source(each) for each in item.items)
-                prelude = tuple(self._without_source(each) for each in item.prelude)
+                inner = tuple(self._without_source(child) for child in item.items)
+                prelude = tuple(self._without_source(child) for child in item.prelude)
                 return Graph(item.head, inner, prelude, item.close)  # type: ignore[arg-type]  # no graph in a graph
             case _:
                 return item

@@ -124,18 +124,18 @@ def _without_chunks(
 def _by_distance(dump: Dump, node: Node) -> Iterator[Node]:
     """All other statements, those fewest steps away first; calls lead into graphs and out."""
     callers: dict[str, list[Node]] = {}
-    for each in dump.nodes():
-        for name in _graphs_of(each):
-            callers.setdefault(name, []).append(each)
+    for statement in dump.nodes():
+        for name in _graphs_of(statement):
+            callers.setdefault(name, []).append(statement)
     seen = {node}
     level = [node]
     while level:
         following: list[Node] = []
-        for each in level:
-            near = [source for source in each.inputs if isinstance(source, Node)]
-            near += each.users
-            near += callers.get(each.graph.name if each.graph is not None else "", ())
-            for name in _graphs_of(each):
+        for statement in level:
+            near = [source for source in statement.inputs if isinstance(source, Node)]
+            near += statement.users
+            near += callers.get(statement.graph.name if statement.graph is not None else "", ())
+            for name in _graphs_of(statement):
                 called = dump.graph(name)
                 near += called.nodes if called is not None else ()
             for other in near:
@@ -145,11 +145,15 @@ def _by_distance(dump: Dump, node: Node) -> Iterator[Node]:
                         yield other
                     following.append(other)
         level = following
-    yield from (each for each in dump.nodes() if each not in seen and not each.is_return)
+    yield from (
+        statement for statement in dump.nodes() if statement not in seen and not statement.is_return
+    )
 
 
 def _graphs_of(node: Node) -> tuple[str, ...]:
-    named = [each.name for each in node.references() if isinstance(each, GraphReference)]
+    named = [
+        reference.name for reference in node.references() if isinstance(reference, GraphReference)
+    ]
     return tuple(dict.fromkeys((*node.callees, *named)))
 
 
@@ -169,17 +173,17 @@ def cut(dump: Dump, kept: set[Node]) -> str:
 
 def _with_callees(kept: set[Node]) -> set[Node]:
     """With the statements that make what others call: no parameter can stand for these."""
-    found, waiting = set(kept), list(kept)
+    needed, waiting = set(kept), list(kept)
     while waiting:
         node = waiting.pop()
         target = node.target
         if isinstance(target, ClosureTarget) and not isinstance(target.callee, str):
             made = node.graph.source(target.callee) if node.graph is not None else None
             made = getattr(made, "likely", made)
-            if isinstance(made, Node) and made not in found:
-                found.add(made)
+            if isinstance(made, Node) and made not in needed:
+                needed.add(made)
                 waiting.append(made)
-    return found
+    return needed
 
 
 class _Cut:
@@ -226,7 +230,7 @@ class _Cut:
             for node in graph.nodes:
                 if node in self.kept:
                     used = (self.dump.graph(name) for name in _graphs_of(node))
-                    waiting += [each for each in used if each is not None]
+                    waiting += [callee for callee in used if callee is not None]
             parent = self.dump.graph(graph.parent) if graph.parent else None
             waiting += [parent] if parent is not None else []
         return made

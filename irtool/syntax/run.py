@@ -49,29 +49,29 @@ class _Shelf:
     size: int = 0
 
     def dump(self, path: str) -> Dump:
-        found = self.dumps.get(path)
-        if found is not None:
+        dump = self.dumps.get(path)
+        if dump is not None:
             self.dumps.move_to_end(path)
-            return found
+            return dump
         # Many a run folder is looked into for other things than dumps: no parser for these.
         from irtool.syntax.load import load
 
-        found = load(path)
-        self.dumps[path] = found
-        self.size += found.size
+        dump = load(path)
+        self.dumps[path] = dump
+        self.size += dump.size
         while len(self.dumps) > 1 and (len(self.dumps) > _MOST_DUMPS or self.size > _MOST_BYTES):
             _, old = self.dumps.popitem(last=False)
             self.size -= old.size
-        return found
+        return dump
 
     def trains(self, file: PassFile) -> bool:
         """Whether a dump is of a network in training, by its text alone."""
         if file.path not in self.training:
             try:
-                found = _TRAINING.search(read_content(file.path).data) is not None
+                is_training = _TRAINING.search(read_content(file.path).data) is not None
             except DumpError:
-                found = False
-            self.training[file.path] = found
+                is_training = False
+            self.training[file.path] = is_training
         return self.training[file.path]
 
 
@@ -97,9 +97,9 @@ class Compilation:
 
         A stage comes before a pass of the same name, a later one before an earlier.
         """
-        found = [file for file in self.passes if name in (file.name, file.base)]
-        stages = [file for file in found if file.kind in ("stage", "parallel")]
-        return next(iter(reversed(stages or found)), None)
+        files = [file for file in self.passes if name in (file.name, file.base)]
+        stages = [file for file in files if file.kind in ("stage", "parallel")]
+        return next(iter(reversed(stages or files)), None)
 
     def dump(self, name: str) -> Dump | None:
         """What :meth:`file` names, read; None where there is no such dump.
@@ -174,8 +174,8 @@ class RankRun:
 
     def artefact(self, kind: ArtefactKind) -> str | None:
         """The file of a kind; of several (profiles of other runs) the one named last."""
-        found = [each.path for each in self.artefacts if each.kind == kind]
-        return max(found, key=natural, default=None)
+        paths = [artefact.path for artefact in self.artefacts if artefact.kind == kind]
+        return max(paths, key=natural, default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,24 +242,25 @@ class Run:
         Raises:
             LookupError: there is none.
         """
-        found = self._compilations_of(rank)
+        candidates = self._compilations_of(rank)
         if graph is not None:
-            if not 0 <= graph < len(found):
+            if not 0 <= graph < len(candidates):
                 raise LookupError(
-                    f"{self.path}: no compilation {graph} (rank {found[0].rank} has {len(found)})"
+                    f"{self.path}: no compilation {graph} "
+                    f"(rank {candidates[0].rank} has {len(candidates)})"
                 )
-            return found[graph]
-        return found[0] if len(found) == 1 else _largest(found)
+            return candidates[graph]
+        return candidates[0] if len(candidates) == 1 else _largest(candidates)
 
     def _compilations_of(self, rank: int | None) -> tuple[Compilation, ...]:
         if rank is not None:
-            found = self.rank(rank).compilations
+            candidates = self.rank(rank).compilations
         else:
-            found = next((r.compilations for r in self.by_rank.values() if r.compilations), ())
-        if not found:
+            candidates = next((r.compilations for r in self.by_rank.values() if r.compilations), ())
+        if not candidates:
             of = "" if rank is None else f" of rank {rank}"
             raise LookupError(f"{self.path}: no dumps{of}")
-        return found
+        return candidates
 
     def across_ranks(self, graph: int | None = None) -> dict[int, Compilation]:
         """The same compilation of every rank that has it: the one :meth:`compilation` picks."""
@@ -274,22 +275,26 @@ class Run:
     def _found_across(self, graph: int | None) -> dict[int, Compilation]:
         picked = self.compilation(graph)
         own = self.by_rank[picked.rank].compilations
-        folders = {each.folder for each in own}
-        found: dict[int, Compilation] = {}
+        folders = {compilation.folder for compilation in own}
+        by_rank: dict[int, Compilation] = {}
         for number, rank in self.by_rank.items():
             there = rank.compilations
-            if len(folders) > 1 and not folders.isdisjoint(each.folder for each in there):
+            if len(folders) > 1 and not folders.isdisjoint(
+                compilation.folder for compilation in there
+            ):
                 # Folders mean the same on both ranks: train and eval, or several runs.
-                alike = [each for each in own if each.folder == picked.folder]
-                there = tuple(each for each in there if each.folder == picked.folder)
-                place = [each.index for each in alike].index(picked.index)
+                alike = [compilation for compilation in own if compilation.folder == picked.folder]
+                there = tuple(
+                    compilation for compilation in there if compilation.folder == picked.folder
+                )
+                place = [compilation.index for compilation in alike].index(picked.index)
             else:
                 alike, place = own, picked.index
             if len(there) == len(alike):
-                found[number] = there[place]
+                by_rank[number] = there[place]
             elif there and graph is None:
-                found[number] = there[0] if len(there) == 1 else _largest(there)
-        return found
+                by_rank[number] = there[0] if len(there) == 1 else _largest(there)
+        return by_rank
 
     def whole(self, graph: int | None = None) -> Whole:
         """The graph of all pipeline stages: one rank's validate dump a stage, joined.
@@ -338,15 +343,15 @@ class Run:
         return {}
 
 
-def _largest(found: Sequence[Compilation]) -> Compilation:
+def _largest(candidates: Sequence[Compilation]) -> Compilation:
     """The largest compilation of a network in training, saying how it was chosen."""
-    by_size = sorted(found, key=lambda one: (one.main.name != "validate", -one.main.size))
+    by_size = sorted(candidates, key=lambda one: (one.main.name != "validate", -one.main.size))
     training = next((one for one in by_size if one.is_training), None)
     chosen = training or by_size[0]
     what = "the largest one in training" if training else "the largest one (none is in training)"
     place = chosen.folder, os.path.basename(chosen.main.path)
     reason = (
-        f"compilation {chosen.index} of {len(found)} of rank {chosen.rank}: {what} "
+        f"compilation {chosen.index} of {len(candidates)} of rank {chosen.rank}: {what} "
         f"({'/'.join(filter(None, place))}, {chosen.main.size:,} bytes); "
         "--graph picks another"
     )

@@ -88,21 +88,21 @@ def _analysed(line: str) -> _Line | None:
         line = line.partition(" : 0x")[0]
     names: list[str] = []
 
-    def debug_name(found: re.Match[str]) -> str:
-        names.append(f"node {found[2]}")
-        return f"{found[1]}(#){found[3]}"
+    def debug_name(match: re.Match[str]) -> str:
+        names.append(f"node {match[2]}")
+        return f"{match[1]}(#){match[3]}"
 
-    def token(found: re.Match[str]) -> str:
-        kind, text = found.lastgroup, found[0]
+    def token(match: re.Match[str]) -> str:
+        kind, text = match.lastgroup, match[0]
         if kind is None:
             names.append(text)
             return "#"
         if kind in ("graph", "node"):
-            names.append(f"@{found['graph']}")
+            names.append(f"@{match['graph']}")
             if kind == "node":
-                names.append(f"node {found['node']}")
-            return "@" + _NUMBER.sub("#", found["graph"]) + (":#" if kind == "node" else "")
-        number = found[kind]
+                names.append(f"node {match['node']}")
+            return "@" + _NUMBER.sub("#", match["graph"]) + (":#" if kind == "node" else "")
+        number = match[kind]
         label = text[: -len(number)]
         names.append(f"{'id' if kind in _IDS else label} {number}")
         return f"{label}#"
@@ -126,23 +126,23 @@ def _analysed(line: str) -> _Line | None:
     own, forward = _OWN_ID.search(line), _FORWARD_ID.search(line)
     if any(mark in line for mark in _REDISTRIBUTED):
         return _Line(_digest(widths), names_once, peers, own=own[1] if own else "")
-    tie = forward[1] if forward else ""
-    return _Line(_digest(widths), names_once, peers, forward=tie, fallback=fallback)
+    partner = forward[1] if forward else ""
+    return _Line(_digest(widths), names_once, peers, forward=partner, fallback=fallback)
 
 
-def _distances(found: re.Match[str]) -> str:
-    ranks = [whole(rank) for rank in _NUMBER.findall(found[2])]
-    return f"{found[1]}: {len(ranks)} {[b - a for a, b in pairwise(ranks)]}"
+def _distances(match: re.Match[str]) -> str:
+    ranks = [whole(rank) for rank in _NUMBER.findall(match[2])]
+    return f"{match[1]}: {len(ranks)} {[b - a for a, b in pairwise(ranks)]}"
 
 
-def _width(found: re.Match[str]) -> str:
-    begin_text, _, end_text = found[2].partition("), (")
+def _width(match: re.Match[str]) -> str:
+    begin_text, _, end_text = match[2].partition("), (")
     begin, end = (
         [whole(n) for n in re.findall(r"I64\((\d+)\)", t)] for t in (begin_text, end_text)
     )
     if len(begin) != len(end):
-        return found[0]
-    return f"{found[1]}<{[b - a for a, b in zip(begin, end, strict=True)]}>, "
+        return match[0]
+    return f"{match[1]}<{[b - a for a, b in zip(begin, end, strict=True)]}>, "
 
 
 def _without_peers(text: str) -> tuple[str, tuple[int, ...]]:
@@ -154,10 +154,10 @@ def _without_peers(text: str) -> tuple[str, tuple[int, ...]]:
     end = len(text) if end < 0 else end
     peers: list[int] = []
 
-    def peer(found: re.Match[str]) -> str:
-        numbers = [whole(number) for number in re.findall(r"-?\d+", found[2] or found[4])]
+    def peer(match: re.Match[str]) -> str:
+        numbers = [whole(number) for number in re.findall(r"-?\d+", match[2] or match[4])]
         peers.extend(numbers)
-        return f"{found[1] or found[3]}: {len(numbers)}"
+        return f"{match[1] or match[3]}: {len(numbers)}"
 
     return text[:start] + _PEER.sub(peer, text[start:end]) + text[end:], tuple(peers)
 
@@ -196,6 +196,6 @@ class Fingerprints:
             for peer in line.peers:
                 # -1 in the lists of a neighbour exchange means that there is no neighbour.
                 stream.append(peer - rank if peer >= 0 else -(1 << 40))
-        whole = hashlib.blake2b(b"".join(digests), digest_size=16)
-        whole.update(stream.tobytes())
-        return whole.hexdigest()
+        hasher = hashlib.blake2b(b"".join(digests), digest_size=16)
+        hasher.update(stream.tobytes())
+        return hasher.hexdigest()

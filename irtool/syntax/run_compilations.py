@@ -29,7 +29,7 @@ def group_folder(folders: Sequence[str]) -> str:
     return "/".join(name for name in folders if not _INNER.fullmatch(name))
 
 
-def compilations(found: Iterable[Found], rank: int) -> tuple[list[Group], list[str]]:
+def compilations(listed: Iterable[Found], rank: int) -> tuple[list[Group], list[str]]:
     """Compilations of one rank in order of time, and what looks wrong with the dumps.
 
     The compilations of one process share one counter of file numbers, so a compilation ends
@@ -38,7 +38,7 @@ def compilations(found: Iterable[Found], rank: int) -> tuple[list[Group], list[s
     """
     by_place: dict[tuple[str, bool, str], list[PassFile]] = {}
     companions: list[tuple[str, PassFile]] = []
-    for item in found:
+    for item in listed:
         folder, file = group_folder(item.folders), _pass_file(item, rank)
         if file.number is None and file.kind in ("kernel", "failure"):
             companions.append((folder, file))

@@ -25,10 +25,10 @@ def read_case(path: str) -> tuple[dict[str, object] | None, str]:
         return None, f"is not JSON: {error}"
     if not isinstance(content, dict):
         return None, "is not a JSON object"
-    found = cast("dict[str, Any]", content).get("context")
-    if not isinstance(found, dict):
+    raw = cast("dict[str, Any]", content).get("context")
+    if not isinstance(raw, dict):
         return None, ""
-    context = cast("dict[str, Any]", found)
+    context = cast("dict[str, Any]", raw)
     return {key: context_value(value) for key, value in context.items()}, ""
 
 

@@ -90,13 +90,13 @@ def _add_folder(
         return
     problems += run.problems
     runs.append(run)
-    found = False
+    has_dumps = False
     for compilation, file in all_files(run):
-        found = True
+        has_dumps = True
         if _readable(file.path, problems):
             made = InputFile(file.path, file.rank, compilation.index, file.name, path)
             files.setdefault(file.path, made)
-    if not found:
+    if not has_dumps:
         problems.append(_problem("RUN013", path, "no dumps in this folder", _hint(run)))
 
 
@@ -114,8 +114,8 @@ def _single(path: str) -> InputFile:
     """A file that was named itself: its rank is what its folders or its ``case.json`` say."""
     rank = folder_rank_of(path)
     if rank is None:
-        found = (context_beside(path) or {}).get("global_rank")
-        rank = found if isinstance(found, int) and is_rank(found) else None
+        global_rank = (context_beside(path) or {}).get("global_rank")
+        rank = global_rank if isinstance(global_rank, int) and is_rank(global_rank) else None
     return InputFile(path, rank, None, parse_name(os.path.basename(path)).name)
 
 

@@ -78,20 +78,20 @@ def split_number(name: str) -> tuple[int | None, str]:
     """File number (None if there is none) and the rest of the name without suffixes."""
     base = re.sub(r"\.(?:ir|dat|dot|pb)$", "", _SUFFIX.sub("", name))
     # Numbers have at least four digits; in 1.0 they stood in front.
-    if found := re.fullmatch(r"(.+)_(\d{4,})", base, re.DOTALL):
-        return int(found[2]), found[1]
-    if found := re.fullmatch(r"(\d{4,})_(.+)", base, re.DOTALL):
-        return int(found[1]), found[2]
-    if found := re.fullmatch(r"(.+)_(\d+)", base, re.DOTALL):
+    if match := re.fullmatch(r"(.+)_(\d{4,})", base, re.DOTALL):
+        return int(match[2]), match[1]
+    if match := re.fullmatch(r"(\d{4,})_(.+)", base, re.DOTALL):
+        return int(match[1]), match[2]
+    if match := re.fullmatch(r"(.+)_(\d+)", base, re.DOTALL):
         # Shorter ones are numbers where the rest is a name that never ends with one of its own.
-        rest = found[1]
+        rest = match[1]
         stage = _STAGE.fullmatch(rest)
         if _PATTERN.fullmatch(rest) or rest in _PHASE or (stage and stage[2] in _PHASE):
-            return int(found[2]), rest
-    if (found := re.fullmatch(r"(\d+)_(.+)", base, re.DOTALL)) and (
-        _STAGE.fullmatch(found[2]) or found[2] in PARALLEL
+            return int(match[2]), rest
+    if (match := re.fullmatch(r"(\d+)_(.+)", base, re.DOTALL)) and (
+        _STAGE.fullmatch(match[2]) or match[2] in PARALLEL
     ):
-        return int(found[1]), found[2]
+        return int(match[1]), match[2]
     return None, base
 
 
@@ -110,8 +110,8 @@ def split_prefix(base: str) -> tuple[str, str]:
         if _parsed(rest)[2] != "other":
             return base[: start + 2], rest
         start = base.find("__", start + 1)
-    found = _NAMED.fullmatch(base)
-    return (found[1], found[2]) if found else ("", base)
+    match = _NAMED.fullmatch(base)
+    return (match[1], match[2]) if match else ("", base)
 
 
 @lru_cache(maxsize=4096)
@@ -121,9 +121,9 @@ def parse_base(base: str) -> tuple[int | None, str, PassKind]:
 
 
 def _parsed(base: str) -> tuple[int | None, str, PassKind]:
-    found = _STAGE.fullmatch(base)
-    if found:
-        return int(found[1]), found[2], "stage"
+    match = _STAGE.fullmatch(base)
+    if match:
+        return int(match[1]), match[2], "stage"
     if base in PARALLEL:
         return None, base, "parallel"
     if base in _PHASE:
@@ -136,8 +136,8 @@ def _parsed(base: str) -> tuple[int | None, str, PassKind]:
         (_PATTERN, "substep"),
     )
     for pattern, kind in kinds:
-        if found := pattern.fullmatch(base):
-            return None, found[1], kind
+        if match := pattern.fullmatch(base):
+            return None, match[1], kind
     if _MERGED.fullmatch(base):
         return None, base, "pass"
     if base.startswith(_KERNEL):

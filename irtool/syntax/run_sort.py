@@ -80,26 +80,28 @@ class _Cases:
 
 def sort_listing(root: str, listing: Listing) -> Sorted:
     """Assign everything found to ranks; dumps are divided into compilations."""
-    found = Sorted()
+    contents = Sorted()
     for path, reason in listing.closed:
-        found.problems.append(_problem("RUN001", path, f"cannot look into this folder: {reason}"))
+        contents.problems.append(
+            _problem("RUN001", path, f"cannot look into this folder: {reason}")
+        )
     if listing.truncated:
-        found.problems.append(_problem("RUN002", root, "too many files: only a part was listed"))
-    cases = _cases(root, listing, found)
+        contents.problems.append(_problem("RUN002", root, "too many files: only a part was listed"))
+    cases = _cases(root, listing, contents)
     for item in listing.found:
-        _assign(item, cases, found)
-    for number, part in found.ranks.items():
+        _assign(item, cases, contents)
+    for number, part in contents.ranks.items():
         part.groups, warnings = compilations(part.dumps, number)
-        found.problems += [_problem("RUN003", root, text) for text in warnings]
+        contents.problems += [_problem("RUN003", root, text) for text in warnings]
         folders = {item.path: item.folders for item in part.dumps}
         for group in part.groups:
             part.contexts.append(_group_context(group.files, folders, cases, number))
         there = [context for context in part.contexts if context is not None]
         part.context = there[0] if there else cases.context((), number)
-    _add_artefacts(listing, cases, found)
-    found.logs.sort(key=lambda log: natural(log.path))
-    found.losses.sort(key=natural)
-    return found
+    _add_artefacts(listing, cases, contents)
+    contents.logs.sort(key=lambda log: natural(log.path))
+    contents.losses.sort(key=natural)
+    return contents
 
 
 def _group_context(
@@ -112,46 +114,46 @@ def _group_context(
     return cases.context(deepest, rank)
 
 
-def _cases(root: str, listing: Listing, found: Sorted) -> _Cases:
+def _cases(root: str, listing: Listing, contents: Sorted) -> _Cases:
     by_folder: dict[tuple[str, ...], dict[str, object]] = {}
     for item in listing.of("case"):
         context, reason = read_case(item.path)
         if context is not None:
             by_folder[item.folders] = context
         elif reason:
-            found.problems.append(_problem("RUN004", item.path, f"cannot read: {reason}"))
+            contents.problems.append(_problem("RUN004", item.path, f"cannot read: {reason}"))
     named = {item.rank for item in listing.found if item.rank is not None}
     own = folder_rank(tuple(os.path.abspath(root).split(os.sep)))
     default = next(iter(named)) if len(named) == 1 else own or 0
     return _Cases(by_folder, default)
 
 
-def _assign(item: Found, cases: _Cases, found: Sorted) -> None:
+def _assign(item: Found, cases: _Cases, contents: Sorted) -> None:
     match item.kind:
         case "dump":
-            found.rank(cases.rank(item)).dumps.append(item)
+            contents.rank(cases.rank(item)).dumps.append(item)
         case "tensors":
             rank = cases.rank(item)
-            found.rank(rank).tensor_dumps.append(_tensor_dump(item, rank))
+            contents.rank(rank).tensor_dumps.append(_tensor_dump(item, rank))
         case "msprobe":
             rank = cases.rank(item)
-            found.rank(rank).msprobe.append(_msprobe(item, rank))
+            contents.rank(rank).msprobe.append(_msprobe(item, rank))
         case "order":
-            found.rank(cases.rank(item)).execution_order.append(item.path)
+            contents.rank(cases.rank(item)).execution_order.append(item.path)
         case "log":
             log = _log(item)
-            found.logs.append(log)
+            contents.logs.append(log)
             if log.rank is not None:
-                found.rank(log.rank)
+                contents.rank(log.rank)
         case "loss":
-            found.losses.append(item.path)
+            contents.losses.append(item.path)
         case "strategy":
-            found.strategy_files.append(item.path)
+            contents.strategy_files.append(item.path)
         case "case" | "artefact" | "rank":
             pass
 
 
-def _add_artefacts(listing: Listing, cases: _Cases, found: Sorted) -> None:
+def _add_artefacts(listing: Listing, cases: _Cases, contents: Sorted) -> None:
     """Give artefacts to ranks: by their folders, or by what stands beside a profile."""
     profiled = {
         item.folders: rank
@@ -160,10 +162,10 @@ def _add_artefacts(listing: Listing, cases: _Cases, found: Sorted) -> None:
     }
     for item in listing.of("artefact"):
         inner = (profiled.get(item.folders[:depth]) for depth in range(len(item.folders), -1, -1))
-        rank = next((each for each in inner if each is not None), None)
+        rank = next((number for number in inner if number is not None), None)
         rank = cases.rank(item) if rank is None else rank
         file = ArtefactFile(item.path, artefact_kind(item.name), rank)
-        found.rank(rank).artefacts.append(file)
+        contents.rank(rank).artefacts.append(file)
 
 
 def _log(item: Found) -> LogFile:
@@ -173,12 +175,12 @@ def _log(item: Found) -> LogFile:
     rank = item.rank
     if name.startswith(("stdout", "stderr")):
         kind = "stdout" if name.startswith("stdout") else "stderr"
-    elif found := re.match(r"worker_(\d{1,7})\b", name):
-        kind, rank = "worker", int(found[1])
+    elif match := re.match(r"worker_(\d{1,7})\b", name):
+        kind, rank = "worker", int(match[1])
     elif name.startswith("scheduler"):
         kind, rank = "scheduler", None
-    elif found := re.search(r"rank[_.\-]?(\d{1,7})\b", name):
-        rank = int(found[1])
+    elif match := re.search(r"rank[_.\-]?(\d{1,7})\b", name):
+        rank = int(match[1])
     return LogFile(item.path, kind, rank)
 
 
@@ -206,10 +208,10 @@ def _msprobe(item: Found, rank: int) -> MsprobeDump:
     # The run's folder may be the step's own.
     above = os.path.abspath(item.path).split(os.sep)[-3:]
     for name in item.folders or above:
-        if found := re.fullmatch(r"step(\d{1,12})", name):
-            step = int(found[1])
-        elif found := re.fullmatch(r"proc(\d{1,12})", name):
-            process = int(found[1])
+        if match := re.fullmatch(r"step(\d{1,12})", name):
+            step = int(match[1])
+        elif match := re.fullmatch(r"proc(\d{1,12})", name):
+            process = int(match[1])
         elif name in ("graph", "pynative"):
             part = name
     return MsprobeDump(item.path, rank, step, process, part)

@@ -112,8 +112,8 @@ class Listing:
 def folder_rank(folders: tuple[str, ...]) -> int | None:
     """The rank that the innermost ``rank_N`` (``rank.N``, ``rankN``) of some folders names."""
     for name in reversed(folders):
-        if (found := _RANK.fullmatch(name)) and int(found[1]) < MOST_RANKS:
-            return int(found[1])
+        if (match := _RANK.fullmatch(name)) and int(match[1]) < MOST_RANKS:
+            return int(match[1])
     return None
 
 

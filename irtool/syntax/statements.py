@@ -39,25 +39,25 @@ class StatementReader:
     # ---- statements
 
     def statement(
-        self, found: re.Match[str], items: list[Item], style: StatementStyle | None
+        self, match: re.Match[str], items: list[Item], style: StatementStyle | None
     ) -> None:
         start, line = self.position, self.line
-        self.advance(found.end())
+        self.advance(match.end())
         try:
-            items += self._node(found, line, style)
+            items += self._node(match, line, style)
         except (ValueError, RecursionError) as error:
-            if not self._pasted_statement(start, line, found, items):
-                inset = len(found[1]) - len(found[1].lstrip(" \t>"))
-                self.unreadable("SYN001", found[1], line, error, inset)
-                items.append(Opaque(found.group().removesuffix("\n"), line))
+            if not self._pasted_statement(start, line, match, items):
+                inset = len(match[1]) - len(match[1].lstrip(" \t>"))
+                self.unreadable("SYN001", match[1], line, error, inset)
+                items.append(Opaque(match.group().removesuffix("\n"), line))
 
     def _pasted_statement(
-        self, start: int, line: int, found: re.Match[str], items: list[Item]
+        self, start: int, line: int, match: re.Match[str], items: list[Item]
     ) -> bool:
         """Whether a statement can be read if some of the lines after it are not its own."""
         for pattern in (scanner.LOOSE_STATEMENT, scanner.FIRST_LINE):
             loose = pattern.match(self.text, start)
-            if loose is None or loose[1] == found[1]:
+            if loose is None or loose[1] == match[1]:
                 continue
             try:
                 items += self._node(loose, line, None)
@@ -68,8 +68,8 @@ class StatementReader:
             return True
         return False
 
-    def _node(self, found: re.Match[str], line: int, style: StatementStyle | None) -> list[Item]:
-        statement, types, comments = found.group(1, 2, 3)
+    def _node(self, match: re.Match[str], line: int, style: StatementStyle | None) -> list[Item]:
+        statement, types, comments = match.group(1, 2, 3)
         if style is None:
             stripped = statement.lstrip(" \t>")
             body = stripped.rstrip(" \t")
@@ -104,11 +104,11 @@ class StatementReader:
                 raise Unreadable("a second strategy of one statement", 0)
         except (ValueError, RecursionError) as error:
             text = types.removesuffix("\n")
-            at = line + 1
-            self.unreadable("SYN002", text, at, error)
-            items: list[Item] = [bare, Opaque(text, at)]
+            type_line = line + 1
+            self.unreadable("SYN002", text, type_line, error)
+            items: list[Item] = [bare, Opaque(text, type_line)]
             if comments:
-                items.append(CommentBlock(block, at + text.count("\n") + 1))
+                items.append(CommentBlock(block, type_line + text.count("\n") + 1))
             return items
         if strategy is None:
             self.types[types] = signature, texts
@@ -199,14 +199,14 @@ class StatementReader:
 
     def unreadable(self, code: str, text: str, line: int, error: Exception, inset: int = 0) -> None:
         """Report a record; ``inset``: characters before what the error's column counts in."""
-        at = error.column + inset if isinstance(error, Unreadable) else inset
-        before = text[:at]
+        offset = error.column + inset if isinstance(error, Unreadable) else inset
+        before = text[:offset]
         row = before.count("\n")
         self.problem(
             code,
             f"cannot read this {'statement' if code == 'SYN001' else 'type line'}: {error}",
             line + row,
-            at - (before.rfind("\n") + 1) + 1,
+            offset - (before.rfind("\n") + 1) + 1,
             text=text.split("\n")[row],
             hint="it is kept as it stands; the rest of the dump was read",
         )

@@ -37,15 +37,15 @@ def whole_file_problems(dump: Dump, text: str) -> Iterator[Finding]:
         hint = "the dump is truncated or was edited"
         yield Finding("SYN004", "error", message, dump.path, 1, hint=hint)
     for name, bad in (("a NUL byte", "\0"), ("bytes that are not UTF-8", None)):
-        at = text.find(bad) if bad else _first_surrogate(text)
-        if at >= 0:
-            line = text.count("\n", 0, at) + 1
-            column = at - (text.rfind("\n", 0, at) + 1) + 1
+        position = text.find(bad) if bad else _first_surrogate(text)
+        if position >= 0:
+            line = text.count("\n", 0, position) + 1
+            column = position - (text.rfind("\n", 0, position) + 1) + 1
             yield Finding("SYN008", "warning", f"{name} in the dump", dump.path, line, column)
 
 
 def _first_surrogate(text: str) -> int:
     if text.isascii():
         return -1
-    found = _SURROGATE.search(text)
-    return found.start() if found else -1
+    match = _SURROGATE.search(text)
+    return match.start() if match else -1

@@ -62,7 +62,7 @@ class CheckpointComparison(Shown):
     @property
     def odd(self) -> list[tuple[str, OddReplica]]:
         """Replicas that differ within a side: its path, and which."""
-        return [(side.path, each) for side in (self.left, self.right) for each in side.odd]
+        return [(side.path, replica) for side in (self.left, self.right) for replica in side.odd]
 
     @property
     def apart(self) -> list[tuple[str, str, str]]:

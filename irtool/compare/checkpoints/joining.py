@@ -47,18 +47,18 @@ class Joined:
         import numpy as np
 
         sizes = [size // count for size, count in zip(self.laid, self.counts, strict=True)]
-        whole: Array | None = None
+        full: Array | None = None
         for place, kept in self.slices.items():
             part = kept.array().reshape(sizes)
-            if whole is None:
-                whole = np.empty(self.laid, part.dtype)
+            if full is None:
+                full = np.empty(self.laid, part.dtype)
             window = tuple(
                 slice(number * size, (number + 1) * size)
                 for number, size in zip(place, sizes, strict=True)
             )
-            whole[window] = part
-        assert whole is not None  # a parameter has a slice
-        return whole.reshape(self.shape)
+            full[window] = part
+        assert full is not None  # a parameter has a slice
+        return full.reshape(self.shape)
 
     def blocks(self, size: int = BLOCK) -> Iterator[Array]:
         """Its elements in C order, so many at a time; raises as :meth:`array` does."""
@@ -101,28 +101,30 @@ class Side:
     apart: Mapping[str, str] | None = None
 
 
-def side_of(found: Checkpoint, layouts: StrategyFile | None) -> Side:
+def side_of(checkpoint: Checkpoint, layouts: StrategyFile | None) -> Side:
     """A checkpoint as one device would hold it.
 
     Args:
-        found: what the files hold.
+        checkpoint: what the files hold.
         layouts: how its parameters lie; None: every rank is taken to hold all of them whole, and
             what their shapes contradict, or their values, is said.
     """
-    if not found.is_shared:
-        (only,) = found.ranks.values()
-        return Side(found.path, only, found.files, 1)
-    whole: dict[str, Whole] = {}
+    if not checkpoint.is_shared:
+        (only,) = checkpoint.ranks.values()
+        return Side(checkpoint.path, only, checkpoint.files, 1)
+    parameters: dict[str, Whole] = {}
     odd: list[OddReplica] = []
     apart: dict[str, str] = {}
     by_name = {} if layouts is None else _by_name(layouts)
-    for name in dict.fromkeys(name for held in found.ranks.values() for name in held):
-        held = {rank: kept[name] for rank, kept in sorted(found.ranks.items()) if name in kept}
+    for name in dict.fromkeys(name for held in checkpoint.ranks.values() for name in held):
+        held = {rank: kept[name] for rank, kept in sorted(checkpoint.ranks.items()) if name in kept}
         try:
-            whole[name] = _whole(name, held, _layout_of(name, held, by_name), odd)
+            parameters[name] = _whole(name, held, _layout_of(name, held, by_name), odd)
         except (BadPayload, Refused) as error:
             apart[name] = str(error)
-    return Side(found.path, whole, found.files, len(found.ranks), tuple(odd), apart)
+    return Side(
+        checkpoint.path, parameters, checkpoint.files, len(checkpoint.ranks), tuple(odd), apart
+    )
 
 
 def _by_name(layouts: StrategyFile) -> dict[str, list[SavedLayout]]:
@@ -156,7 +158,7 @@ def _whole(
 ) -> Whole:
     first = next(iter(held.values()))
     cuts: Cuts = cuts_of(layout) if layout is not None else ()
-    counts = tuple(prod(cut.size for cut in each) for each in cuts)
+    counts = tuple(prod(cut.size for cut in dimension) for dimension in cuts)
     if layout is not None and layout.is_split_by_hand:
         raise BadPayload("its slices are of different sizes, which is not put together")
     if any(kept.shape != first.shape or kept.dtype != first.dtype for kept in held.values()):
@@ -166,7 +168,7 @@ def _whole(
         return first
     places: dict[tuple[int, ...], dict[int, Kept]] = {}
     for rank, kept in held.items():
-        place = tuple(_number(each, rank) for each in cuts)
+        place = tuple(_number(dimension, rank) for dimension in cuts)
         places.setdefault(place, {})[rank] = kept
     if len(places) < prod(counts):
         raise BadPayload(f"{prod(counts) - len(places)} of {prod(counts)} slices are missing")
@@ -200,14 +202,14 @@ def _merged(laid: Shape, counts: tuple[int, ...], slice_shape: Shape) -> Shape:
     Of a dimension that lies along several axes all but the last are cut down to one element.
     """
     merged: list[int] = []
-    held, whole, rest = 1, 1, list(slice_shape)
+    held, full, rest = 1, 1, list(slice_shape)
     for size, count in zip(laid, counts, strict=True):
-        held, whole = held * (size // count), whole * size
+        held, full = held * (size // count), full * size
         if rest and held == rest[0]:
-            merged.append(whole)
-            held, whole = 1, 1
+            merged.append(full)
+            held, full = 1, 1
             rest.pop(0)
-    return tuple(merged) if not rest and whole == 1 else laid
+    return tuple(merged) if not rest and full == 1 else laid
 
 
 def _hold_together(

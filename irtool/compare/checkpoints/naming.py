@@ -48,13 +48,13 @@ def pairs_of(
         right: by name.
         names: names on the left (or their beginnings) and what they are called on the right.
     """
-    found = {name: Pair(name, name, "name") for name in left if name in right}
+    pairs = {name: Pair(name, name, "name") for name in left if name in right}
     for name in left:
-        if name not in found and (other := _mapped(name, names)) in right:
-            found[name] = Pair(name, other, "map")
-    _by_framework(left, right, found)
-    _by_value(left, right, found)
-    return [found[name] for name in left if name in found]
+        if name not in pairs and (other := _mapped(name, names)) in right:
+            pairs[name] = Pair(name, other, "map")
+    _by_framework(left, right, pairs)
+    _by_value(left, right, pairs)
+    return [pairs[name] for name in left if name in pairs]
 
 
 def _mapped(name: str, names: Mapping[str, str]) -> str:
@@ -71,24 +71,24 @@ def _left(names: Iterable[str], used: Iterable[str]) -> list[str]:
 
 
 def _by_framework(
-    left: Mapping[str, Whole], right: Mapping[str, Whole], found: dict[str, Pair]
+    left: Mapping[str, Whole], right: Mapping[str, Whole], pairs: dict[str, Pair]
 ) -> None:
     """Names that are the same once wrappers and the words of frameworks are left out."""
-    rest = _left(left, found), _left(right, (pair.right for pair in found.values()))
+    rest = _left(left, pairs), _left(right, (pair.right for pair in pairs.values()))
     plain = [_unique(names) for names in rest]
     for key, name in plain[0].items():
         other = plain[1].get(key)
         if name is not None and other is not None:
-            found[name] = Pair(name, other, "framework's name")
+            pairs[name] = Pair(name, other, "framework's name")
 
 
 def _unique(names: Iterable[str]) -> dict[str, str | None]:
     """Names by what is left of them; None where several are left the same."""
-    found: dict[str, str | None] = {}
+    by_key: dict[str, str | None] = {}
     for name in names:
         key = _plain(name)
-        found[key] = None if key in found else name
-    return found
+        by_key[key] = None if key in by_key else name
+    return by_key
 
 
 def _plain(name: str) -> str:
@@ -99,10 +99,10 @@ def _plain(name: str) -> str:
 
 
 def _by_value(
-    left: Mapping[str, Whole], right: Mapping[str, Whole], found: dict[str, Pair]
+    left: Mapping[str, Whole], right: Mapping[str, Whole], pairs: dict[str, Pair]
 ) -> None:
     """What is left and has the same bits as exactly one that is left on the other side."""
-    rest = _left(left, found), _left(right, (pair.right for pair in found.values()))
+    rest = _left(left, pairs), _left(right, (pair.right for pair in pairs.values()))
     if not (rest[0] and rest[1]):
         return
     shapes = {(right[name].dtype, right[name].shape) for name in rest[1]}
@@ -115,7 +115,7 @@ def _by_value(
     for digest, names in digests[0].items():
         others = digests[1].get(digest, [])
         if len(names) == len(others) == 1:
-            found[names[0]] = Pair(names[0], others[0], "value")
+            pairs[names[0]] = Pair(names[0], others[0], "value")
 
 
 def _digest(one: Whole) -> bytes:

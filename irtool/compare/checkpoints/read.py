@@ -162,7 +162,7 @@ def read_checkpoint(path: str) -> Checkpoint:
 
 def _files(folder: str) -> list[tuple[int, str]]:
     """Files with the rank that their name or folder says; strategy files are none of them."""
-    found: list[tuple[int, str]] = []
+    files: list[tuple[int, str]] = []
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
@@ -171,10 +171,10 @@ def _files(folder: str) -> list[tuple[int, str]]:
         stated = _RANK.search(os.path.splitext(entry.name)[0])
         rank = int(stated[1]) if stated is not None else 0
         if entry.is_file() and entry.name.endswith(SUFFIXES) and "strategy" not in entry.name:
-            found.append((rank, entry.path))
+            files.append((rank, entry.path))
         elif entry.is_dir() and stated is not None:
-            found += [(rank, file) for _, file in _files_of_rank(entry.path)]
-    return found
+            files += [(rank, file) for _, file in _files_of_rank(entry.path)]
+    return files
 
 
 def _files_of_rank(folder: str) -> list[tuple[int, str]]:

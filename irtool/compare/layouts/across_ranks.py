@@ -170,29 +170,29 @@ def _compare(
         training=training,
         sharded=True,
     )
-    found = AcrossRanks(comparison, assembled, sides, name, folder)
-    _settle(found, pairs)
-    return found
+    across = AcrossRanks(comparison, assembled, sides, name, folder)
+    _settle(across, pairs)
+    return across
 
 
-def _settle(found: AcrossRanks, pairs: Mapping[int, int]) -> None:
+def _settle(across: AcrossRanks, pairs: Mapping[int, int]) -> None:
     """Which of all that is wrong comes first, and on which ranks."""
-    comparison = found.comparison
+    comparison = across.comparison
     first = comparison.first
     partners = {b: a for a, b in pairs.items()}
     candidates: list[tuple[int, int, Judged]] = []
-    for odd in found.assembled.odd:
+    for odd in across.assembled.odd:
         place = odd.op if odd.which == 0 else partners.get(odd.op, odd.op)
-        candidates.append((place, 0, _of_odd(found, odd, partners)))
+        candidates.append((place, 0, _of_odd(across, odd, partners)))
     if first is not None:
-        first.ranks = _ranks_at_fault(found, first)
+        first.ranks = _ranks_at_fault(across, first)
         candidates.append((first.pair.left.index, 1, first))
     if candidates:
         comparison.first = min(candidates, key=lambda row: row[:2])[2]
 
 
-def _of_odd(found: AcrossRanks, odd: Odd, partners: Mapping[int, int]) -> Judged:
-    sides = found.sides
+def _of_odd(across: AcrossRanks, odd: Odd, partners: Mapping[int, int]) -> Judged:
+    sides = across.sides
     op = sides[odd.which].run.ops[odd.op]
     if odd.which == 0:
         pair = OpPair(op, op, "order")
@@ -207,28 +207,28 @@ def _of_odd(found: AcrossRanks, odd: Odd, partners: Mapping[int, int]) -> Judged
     return judged
 
 
-def _ranks_at_fault(found: AcrossRanks, first: Judged) -> tuple[int, ...]:
+def _ranks_at_fault(across: AcrossRanks, first: Judged) -> tuple[int, ...]:
     """Whose part of the accused tensor is off; empty where it is everybody's or cannot be told."""
     if first.output is None:
         return ()
     for which in (1, 0):
-        side = found.sides[which]
+        side = across.sides[which]
         if len(side.runs) < 2:
             continue
-        ranks = _odd_ranks(found, which, first)
+        ranks = _odd_ranks(across, which, first)
         if ranks:
             return ranks
     return ()
 
 
-def _odd_ranks(found: AcrossRanks, which: int, first: Judged) -> tuple[int, ...]:
+def _odd_ranks(across: AcrossRanks, which: int, first: Judged) -> tuple[int, ...]:
     assert first.output is not None
     place = first.output[which]
-    way = found.assembled.ways.get((which, place))
-    match = found.assembled.partners.get((which, place))
-    if way is None or match is None or (way.batch is None and way.tensor is None):
+    partition = across.assembled.ways.get((which, place))
+    match = across.assembled.partners.get((which, place))
+    if partition is None or match is None or (partition.batch is None and partition.tensor is None):
         return ()
-    side, other = found.sides[which], found.sides[1 - which]
+    side, other = across.sides[which], across.sides[1 - which]
     columns = other.run.columns
     op = (first.pair.left, first.pair.right)[which]
     label = side.run.columns.labels[place]
@@ -236,8 +236,8 @@ def _odd_ranks(found: AcrossRanks, which: int, first: Judged) -> tuple[int, ...]
 
     errors: dict[int, float] = {}
     try:
-        whole = read_array(columns.files[match], columns.dtypes[match])
-        whole = np.reshape(whole, way.whole)
+        full = read_array(columns.files[match], columns.dtypes[match])
+        full = np.reshape(full, partition.whole)
         parts = side.ops[op.index].parts
         for coordinate, (rank, part) in parts.items():
             theirs = side.runs[rank].columns
@@ -245,8 +245,8 @@ def _odd_ranks(found: AcrossRanks, which: int, first: Judged) -> tuple[int, ...]
             if p is None:
                 return ()
             value = read_array(theirs.files[p], theirs.dtypes[p])
-            value = value * found.assembled.factors[which] if op.phase == "backward" else value
-            expected = way.part(whole, coordinate, _all(parts))
+            value = value * across.assembled.factors[which] if op.phase == "backward" else value
+            expected = partition.part(full, coordinate, _all(parts))
             error = measure_arrays(expected, value).error
             errors[rank] = max(errors.get(rank, 0.0), error)
     except (BadPayload, ValueError):

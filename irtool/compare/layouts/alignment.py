@@ -56,8 +56,8 @@ def calls_aligned(lead: TensorRun, run: TensorRun) -> list[tuple[Op, Op]]:
         run: the other.
     """
     calls = [
-        [op for op in each.ops if op.phase == "forward" and not op.is_module]
-        for each in (lead, run)
+        [op for op in side.ops if op.phase == "forward" and not op.is_module]
+        for side in (lead, run)
     ]
     return list(aligned(calls[0], calls[1], lambda _, op: (op.type, op.owner)))
 
@@ -83,7 +83,7 @@ def _in_gaps(
 ) -> dict[int, int]:
     """Pairs between those that are known."""
     place = {op.index: n for n, op in enumerate(right)}
-    found: dict[int, int] = {}
+    partners: dict[int, int] = {}
     start = (0, 0)
     bounds: list[tuple[int, int]] = []
     for n, op in enumerate(left):
@@ -97,6 +97,6 @@ def _in_gaps(
         ours = [op for op in left[start[0] : end[0]] if op.index not in pairs]
         theirs = [op for op in right[start[1] : end[1]] if op.index not in taken]
         if ours and theirs:
-            found.update((a.index, b.index) for a, b in aligned(ours, theirs, key))
+            partners.update((a.index, b.index) for a, b in aligned(ours, theirs, key))
         start = (end[0] + 1, end[1] + 1)
-    return found
+    return partners

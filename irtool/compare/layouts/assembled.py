@@ -216,31 +216,33 @@ class Assembler:
         which: int,
         index: int,
         label: str,
-        way: Way,
+        partition: Way,
         values: Values,
         is_parameter: bool,
     ) -> list[tuple[Across, Across]]:
         """What ranks that cut no axis may hold: over data parallel ones, over tensor parallel."""
         op = self.sides[which].ops[index].op
         batch: list[Across] = ["same"]
-        if way.batch is None and not is_parameter and not self._alike(which, values, 0):
+        if partition.batch is None and not is_parameter and not self._alike(which, values, 0):
             if op.phase == "backward":
                 batch = ["sum", "mean", "same"]
                 if self.sides[which].micro > 1:
                     batch.insert(1, "last")
-            elif family(op.type) in _MEANS or math.prod(way.whole) == 1:
+            elif family(op.type) in _MEANS or math.prod(partition.whole) == 1:
                 batch = ["mean", "sum"]
             else:
                 return []
         tensor: list[Across] = ["same"]
-        if way.tensor is None and not self._alike(which, values, 2):
+        if partition.tensor is None and not self._alike(which, values, 2):
             if op.phase == "backward":
                 tensor = ["same", "sum"]
-            elif self._is_partial(which, index, label, way, values):
+            elif self._is_partial(which, index, label, partition, values):
                 tensor = ["sum"]
         return list(product(batch, tensor))
 
-    def _is_partial(self, which: int, index: int, label: str, way: Way, values: Values) -> bool:
+    def _is_partial(
+        self, which: int, index: int, label: str, partition: Way, values: Values
+    ) -> bool:
         """Whether tensor parallel ranks hold terms of a sum: what is added up, or goes into it."""
         sums = _sums(values)
         if sums & (self.reduced[which] | self.partial[which]):
@@ -253,13 +255,13 @@ class Assembler:
         if family(op.type) != "matmul" or op.phase != "forward":
             return False
         for place in op.inputs:
-            way = self.found.ways.get((which, place))
-            if way is not None and way.tensor is not None:
+            partition = self.found.ways.get((which, place))
+            if partition is not None and partition.tensor is not None:
                 shape = self.sides[which].run.columns.shapes[place]
                 first = place == op.inputs[0]
                 is_weight = place in op.parameters or op.type.lower() == "linear"
                 contracted = len(shape) - (1 if first or is_weight else 2)
-                if way.tensor == contracted:
+                if partition.tensor == contracted:
                     return True
         return False
 
@@ -270,7 +272,7 @@ class Assembler:
         which: int,
         index: int,
         label: str,
-        way: Way,
+        partition: Way,
         values: Values,
         is_parameter: bool,
         partials: tuple[list[str], list[str]],
@@ -281,16 +283,16 @@ class Assembler:
         if op.phase != "forward" or is_random(op.type):
             return
         is_input = label.startswith("input")
-        if way.tensor is None and not self._alike(which, values, 2):
-            if not self._is_partial(which, index, label, way, values):
-                self._add_replica(which, index, label, values, 2, way, reference)
+        if partition.tensor is None and not self._alike(which, values, 2):
+            if not self._is_partial(which, index, label, partition, values):
+                self._add_replica(which, index, label, values, 2, partition, reference)
             elif is_input:
                 partials[0].append(label)
             else:
                 self.partial[which].update(_sums(values))
                 partials[1].append(label)
-        if way.batch is None and is_parameter and not self._alike(which, values, 0):
-            self._add_replica(which, index, label, values, 0, way, reference)
+        if partition.batch is None and is_parameter and not self._alike(which, values, 0):
+            self._add_replica(which, index, label, values, 0, partition, reference)
 
     def _unreduced(self, which: int, index: int, given: list[str], made: list[str]) -> None:
         """Partial sums that are read as if they were whole."""
@@ -347,7 +349,7 @@ class Assembler:
         label: str,
         values: Values,
         digit: int,
-        way: Way,
+        partition: Way,
         reference: NDArray[Any],
     ) -> None:
         """Ranks that should hold the same numbers and do not.
@@ -359,7 +361,7 @@ class Assembler:
         odd: dict[int, float] = {}
         parts = self.sides[which].ops[index].parts
         limit = self._limit(which, index, label)
-        expected = {c: way.part(reference, c, sorted(values)) for c in values}
+        expected = {c: partition.part(reference, c, sorted(values)) for c in values}
         errors = {c: measure_arrays(expected[c], values[c]).error for c in values}
         if min(errors.values()) > limit:
             errors.clear()
@@ -438,18 +440,18 @@ class Assembler:
             rows = self._figures(which, indices[which], places[which])
             if rows is None:
                 return "a rank lacks it"
-            way = choice[which]
+            partition = choice[which]
             cells: dict[tuple[int, int], list[tuple[float, float, float, float]]] = {}
             for coordinate, row in sorted(rows.items()):
                 cells.setdefault(coordinate[:2], []).append(row)
             over: list[tuple[float, float, float, float]] = []
             for row in cells.values():
-                if way.tensor is None and not _same_figures(row):
+                if partition.tensor is None and not _same_figures(row):
                     return "its ranks hold other figures: terms of a sum, which figures do not tell"
-                over.append(joined_figures(row) if way.tensor is not None else row[0])
-            if way.batch is None and not _same_figures(over) and not is_parameter:
+                over.append(joined_figures(row) if partition.tensor is not None else row[0])
+            if partition.batch is None and not _same_figures(over) and not is_parameter:
                 return "its ranks hold other figures: terms of a sum, which figures do not tell"
-            made.append(joined_figures(over) if way.batch is not None else over[0])
+            made.append(joined_figures(over) if partition.batch is not None else over[0])
         for which in (0, 1):
             self._state(which, places[which], choice[which].whole, made[which])
         return ""
@@ -472,7 +474,7 @@ class Assembler:
         return rows
 
     def _state(
-        self, which: int, place: int, whole: tuple[int, ...], figures: tuple[float, ...]
+        self, which: int, place: int, shape: tuple[int, ...], figures: tuple[float, ...]
     ) -> None:
         if not self.sides[which].is_cut:
             return
@@ -480,7 +482,7 @@ class Assembler:
         columns.most[place], columns.least[place], columns.mean[place], columns.norm[place] = (
             figures
         )
-        columns.shapes[place], columns.hashes[place] = whole, ""
+        columns.shapes[place], columns.hashes[place] = shape, ""
 
     def _write(self, which: int, place: int, value: NDArray[Any]) -> None:
         import numpy as np
@@ -598,5 +600,5 @@ def _same_figures(rows: Sequence[tuple[float, ...]]) -> bool:
 
 
 def _forget(op: Op, place: int) -> None:
-    op.inputs = [each for each in op.inputs if each != place]
-    op.outputs = [each for each in op.outputs if each != place]
+    op.inputs = [other for other in op.inputs if other != place]
+    op.outputs = [other for other in op.outputs if other != place]

@@ -117,9 +117,9 @@ def like_lead(lead: TensorRun, run: TensorRun) -> TensorRun:
     ops: list[Op] = []
     for op in run.ops:
         made = copy.copy(op)
-        head, _, way = op.name.rpartition(".")
+        head, _, direction = op.name.rpartition(".")
         if _CALL.fullmatch(op.name) is not None and not op.is_module:
-            made.name = f"{heads[head]}.{way}" if head in heads else f"{op.name}@{run.rank}"
+            made.name = f"{heads[head]}.{direction}" if head in heads else f"{op.name}@{run.rank}"
         elif op.name not in known:
             made.name = f"{op.name}@{run.rank}"
         ops.append(made)
@@ -220,8 +220,8 @@ class _Naming:
                 yield op.name, 0, op
                 continue
             head, call = split
-            each = calls[head] // micro if calls[head] % micro == 0 else calls[head]
-            yield self._name(op, head, call % each), call // each, op
+            per_micro = calls[head] // micro if calls[head] % micro == 0 else calls[head]
+            yield self._name(op, head, call % per_micro), call // per_micro, op
         for head, count in calls.items():
             if _MODULE.fullmatch(f"{head}.0") is None:
                 self._here[head] += count // micro if count % micro == 0 else count
@@ -231,8 +231,8 @@ class _Naming:
         if module is not None:
             path = self.path(module["path"])
             return f"{module['kind']}.{path}.{module['type']}.{module['way']}.{call}"
-        way = op.name.rpartition(".")[2]
-        return f"{head}.{call + self._before[head]}.{way}"
+        direction = op.name.rpartition(".")[2]
+        return f"{head}.{call + self._before[head]}.{direction}"
 
     def path(self, path: str) -> str:
         """A module's path in the whole run: stages may count their layers from 0."""
@@ -275,8 +275,8 @@ def _renamed(op: Op, name: str) -> Op:
         made.owner = match["path"]
         made.call = f"{match['kind']}.{match['path']}.{match['type']}.forward.{match['call']}"
     elif op.call:
-        head, _, way = name.rpartition(".")
-        made.call = f"{head}.forward" if way in ("forward", "backward") else name
+        head, _, direction = name.rpartition(".")
+        made.call = f"{head}.forward" if direction in ("forward", "backward") else name
     return made
 
 

@@ -127,8 +127,8 @@ def _wanted(info: Collective, operands: list[NDArray[Any]]) -> list[NDArray[Any]
         return None
     wide = [value.astype(np.float64) for value in operands]
     if info.op == "AllGather":
-        whole = np.concatenate([np.atleast_1d(value) for value in wide])
-        return [whole] * len(wide)
+        gathered = np.concatenate([np.atleast_1d(value) for value in wide])
+        return [gathered] * len(wide)
     reduction = info.reduction or "sum"
     if info.op not in ("AllReduce", "ReduceScatter") or reduction not in _REDUCTIONS:
         return None

@@ -42,7 +42,7 @@ class LayoutComparison:
 
 
 def compare_layouts(
-    whole: TensorRun,
+    one_device: TensorRun,
     runs: Mapping[int, TensorRun],
     *,
     is_left: bool = True,
@@ -53,9 +53,9 @@ def compare_layouts(
     """Compare one step.
 
     Args:
-        whole: the run on one device.
+        one_device: the run on one device.
         runs: the other by rank, each joined with its graph.
-        is_left: whether ``whole`` is the left run.
+        is_left: whether ``one_device`` is the left run.
         changed: what differs in matched nodes of the left graph, in words.
         schedule: where files are measured.
         training: what parameters have been through before this step.
@@ -64,19 +64,19 @@ def compare_layouts(
         CannotJoin: a rank has no graph, or nothing says which pipeline stage ranks run.
     """
     ranks = Ranks(dict(sorted(runs.items())))
-    _check((whole, *ranks.runs.values()))
+    _check((one_device, *ranks.runs.values()))
     stages = stages_of(ranks.runs)
     folder = tempfile.TemporaryDirectory(prefix="irtool-diff-")
     if len(stages.ranks) > 1 or stages.micros > 1:
-        chain = put_stages_together(whole, ranks.runs, stages, folder.name)
+        chain = put_stages_together(one_device, ranks.runs, stages, folder.name)
     else:
-        chain = Chain(put_together(whole, ranks, folder.name))
+        chain = Chain(put_together(one_device, ranks, folder.name))
     logical = chain.logical
     nodes = dict(logical.nodes)
-    sides = (whole, logical.run)
+    sides = (one_device, logical.run)
     if not is_left:
         nodes = {theirs: ours for ours, theirs in nodes.items()}
-        sides = (logical.run, whole)
+        sides = (logical.run, one_device)
     comparison = compare_tensors(
         *sides, nodes=nodes, changed=changed, schedule=schedule, training=training, sharded=True
     )
@@ -86,7 +86,7 @@ def compare_layouts(
 
 
 def compare_with_other(
-    whole: TensorRun,
+    one_device: TensorRun,
     runs: Mapping[int, TensorRun],
     begin: Dump,
     *,
@@ -97,10 +97,10 @@ def compare_with_other(
     """Compare one step of a run of another framework on one device with one that is cut.
 
     Args:
-        whole: the run on one device.
+        one_device: the run on one device.
         runs: the other by rank, each joined with its graph.
         begin: ``step_parallel_begin`` of that one: the network before it is cut.
-        is_left: whether ``whole`` is the left run.
+        is_left: whether ``one_device`` is the left run.
         schedule: where files are measured.
         training: what parameters have been through before this step.
 
@@ -109,7 +109,7 @@ def compare_with_other(
     """
     folder = tempfile.TemporaryDirectory(prefix="irtool-diff-")
     logical, ranks = _by_outline(runs, begin, folder.name, "")
-    sides = (whole, logical.run) if is_left else (logical.run, whole)
+    sides = (one_device, logical.run) if is_left else (logical.run, one_device)
     comparison = compare_tensors(*sides, schedule=schedule, training=training)
     wrong = list(wrong_collectives(ranks))
     _settle(comparison, Chain(logical), ranks, wrong, is_left)
@@ -196,11 +196,13 @@ def _settle(
     candidates = [
         *(
             (
-                chain.places.get((min(each.group), each.op.name), places.get(each.op.name, 0)),
+                chain.places.get(
+                    (min(collective.group), collective.op.name), places.get(collective.op.name, 0)
+                ),
                 0,
-                _of_collective(each, is_left),
+                _of_collective(collective, is_left),
             )
-            for each in wrong[:1]
+            for collective in wrong[:1]
         ),
         *((item.op.index, 1, _of_replica(item, is_left)) for item in logical.replicas[:1]),
     ]
@@ -222,8 +224,8 @@ def _name_ranks(
     if first.output is None:
         return
     place, match = (first.output[1], first.output[0]) if is_left else first.output
-    whole = comparison.left if is_left else comparison.right
-    errors = rank_errors(logical, ranks, whole, place, match)
+    other = comparison.left if is_left else comparison.right
+    errors = rank_errors(logical, ranks, other, place, match)
     if not errors:
         return
     worst = max(errors.values())

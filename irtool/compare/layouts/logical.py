@@ -82,7 +82,7 @@ class Logical:
 
 
 def put_together(
-    whole: TensorRun | Outline,
+    one_device: TensorRun | Outline,
     ranks: Ranks,
     folder: str,
     prefix: str = "",
@@ -91,13 +91,13 @@ def put_together(
     """Put the tensors of all ranks together.
 
     Args:
-        whole: the same step on one device, which says what shapes tensors have; or an outline.
+        one_device: the same step on one device, which says what shapes tensors have; or an outline.
         ranks: all ranks; each joined with its graph.
         folder: where joined tensors are written; whoever called removes it.
         prefix: of the names of their files.
         factor: of gradients of micro-batches, where a later stage told it.
     """
-    return _Builder(whole, ranks, folder, prefix, factor).build()
+    return _Builder(one_device, ranks, folder, prefix, factor).build()
 
 
 class _Builder:
@@ -173,10 +173,14 @@ class _Builder:
         reference = self._reference(match) if len(ways) > 1 else None
         if self.outline is None:
             cut = best_cut(
-                ways, lambda way: _error(reference, way.joined(values, groups)), self.known
+                ways,
+                lambda candidate: _error(reference, candidate.joined(values, groups)),
+                self.known,
             )
         else:
-            cut = best_cut(ways, lambda way: _disagreement(way, values, groups), self.known)
+            cut = best_cut(
+                ways, lambda candidate: _disagreement(candidate, values, groups), self.known
+            )
         self.known[cut.whole, counts] = cut
         self.logical.cuts[place] = cut
         factor = 1.0
@@ -260,9 +264,9 @@ class _Builder:
         Within the gradient of a mean the division by the size of the micro-batch is still to come.
         """
         in_mean = str(op.node.attribute("forward_node_name") if op.node else "").startswith(_MEANS)
-        told = self.logical.gradient_factor
-        if told is not None and not in_mean:
-            return told
+        known = self.logical.gradient_factor
+        if known is not None and not in_mean:
+            return known
         reference = self._reference(match)
         if reference is None:
             return 1.0
@@ -321,8 +325,8 @@ class _Builder:
                     odd[self.ranks.rank_of(rank)] = error
         if odd:
             given = self._is_given(op, label)
-            found = OtherReplica(op, label, tuple(sorted(odd)), max(odd.values()), given)
-            self.logical.replicas.append(found)
+            replica = OtherReplica(op, label, tuple(sorted(odd)), max(odd.values()), given)
+            self.logical.replicas.append(replica)
 
     def _compare_given(self, op: Op) -> None:
         """Of operators that only this run has: whether all ranks were given the same data."""
@@ -332,12 +336,12 @@ class _Builder:
                 continue
             shapes = {self.ranks.shape(rank, op.name, label) for rank in self.ranks.runs}
             name = _parameter_name(op, label)
-            whole = self._whole_shape(name)
-            if len(shapes) != 1 or whole is None or shapes != {whole}:
+            full = self._whole_shape(name)
+            if len(shapes) != 1 or full is None or shapes != {full}:
                 continue
             values = self._values(op.name, label)
             if values:
-                cut = Cut(whole, (1,) * len(whole), dict.fromkeys(values, (0,) * len(whole)))
+                cut = Cut(full, (1,) * len(full), dict.fromkeys(values, (0,) * len(full)))
                 self._compare_replicas(op, label, cut, values)
 
     def _whole_shape(self, name: str) -> tuple[int, ...] | None:
@@ -403,14 +407,14 @@ class _Builder:
 
 
 def rank_errors(
-    logical: Logical, ranks: Ranks, whole: TensorRun, place: int, match: int
+    logical: Logical, ranks: Ranks, other: TensorRun, place: int, match: int
 ) -> dict[int, float]:
     """How far each rank's part of a tensor is from the other run's.
 
     Args:
         logical: the run put together.
         ranks: its ranks.
-        whole: the other run.
+        other: the other run.
         place: of the tensor in the columns of the logical run.
         match: of its partner.
 
@@ -418,13 +422,13 @@ def rank_errors(
         Relative errors by rank; empty where a tensor is no slice.
     """
     cut = logical.cuts.get(place)
-    if cut is None or place in logical.sums or not whole.columns.files[match]:
+    if cut is None or place in logical.sums or not other.columns.files[match]:
         return {}
     label = logical.run.columns.labels[place]
     op = next((op for op in logical.run.ops if place in op.tensors), None)
     name = "" if op is None else op.name
     try:
-        reference = read_array(whole.columns.files[match], whole.columns.dtypes[match])
+        reference = read_array(other.columns.files[match], other.columns.dtypes[match])
     except BadPayload:
         return {}
     is_gradient = op is not None and op.node is not None and op.node.is_backward
@@ -455,12 +459,12 @@ def _error(reference: NDArray[Any] | None, value: NDArray[Any]) -> float:
 
 
 def _disagreement(
-    way: Cut, values: Mapping[int, NDArray[Any]], groups: Mapping[int, frozenset[int]]
+    cut: Cut, values: Mapping[int, NDArray[Any]], groups: Mapping[int, frozenset[int]]
 ) -> float:
     """How far ranks are apart that hold the same part under a way, and are no terms of a sum."""
     errors = [
         measure_arrays(values[ranks[0]], values[rank]).error
-        for ranks in way.replicas()
+        for ranks in cut.replicas()
         for rank in ranks[1:]
         if rank not in groups[ranks[0]]
     ]

@@ -64,16 +64,18 @@ def outline_of(begin: Dump, lead: TensorRun) -> Outline:
         if op.index in shapes or op.node is None or _is_helper(op):
             continue
         twin = places.get(op.node.forward_unique_id) if op.node.forward_unique_id else None
-        found = dict(_of_parameters(op, lead, parameters))
+        by_label = dict(_of_parameters(op, lead, parameters))
         if twin is not None:
-            found.update(_of_gradient(op, lead.ops[twin], shapes[twin], lead))
-        elif not found:
+            by_label.update(_of_gradient(op, lead.ops[twin], shapes[twin], lead))
+        elif not by_label:
             source = operand(op.node, 0)
             given = None if source is None else shapes.get(makers.get(source[0], -1))
-            whole = None if given is None or source is None else given.get(f"output.{source[1]}")
-            found = {} if whole is None else dict(_of_reduction(op, whole, lead))
-        if found:
-            shapes[op.index] = found
+            full_shape = (
+                None if given is None or source is None else given.get(f"output.{source[1]}")
+            )
+            by_label = {} if full_shape is None else dict(_of_reduction(op, full_shape, lead))
+        if by_label:
+            shapes[op.index] = by_label
     run = _with_shapes(lead, shapes)
     return Outline(run, {index: index for index in shapes}, parameters)
 
@@ -123,22 +125,22 @@ def _of_parameters(
         direction, _, text = columns.labels[place].partition(".")
         if direction == "input" and text.isdecimal():
             parameter = parameter_of(op.node, int(text))
-            whole = None if parameter is None else parameters.get(str(parameter.name))
-            if whole is not None:
-                wholes.setdefault(columns.shapes[place], set()).add(whole)
+            full_shape = None if parameter is None else parameters.get(str(parameter.name))
+            if full_shape is not None:
+                wholes.setdefault(columns.shapes[place], set()).add(full_shape)
     if op.phase != "optimizer" and not op.node.is_backward:
         return
     yield from _by_slice(op, wholes, columns)
 
 
 def _of_gradient(
-    op: Op, twin: Op, whole: Mapping[str, Shape], lead: TensorRun
+    op: Op, twin: Op, by_label: Mapping[str, Shape], lead: TensorRun
 ) -> Iterator[tuple[str, Shape]]:
     """A gradient's tensors by those of its forward operator that have the same slices."""
     columns = lead.columns
     wholes: dict[Shape, set[Shape]] = {}
     for place in twin.tensors:
-        shape = whole.get(columns.labels[place])
+        shape = by_label.get(columns.labels[place])
         if shape is not None:
             wholes.setdefault(columns.shapes[place], set()).add(shape)
     yield from _by_slice(op, wholes, columns)
@@ -153,17 +155,17 @@ def _by_slice(
             yield columns.labels[place], next(iter(candidates))
 
 
-def _of_reduction(op: Op, whole: Shape, lead: TensorRun) -> Iterator[tuple[str, Shape]]:
+def _of_reduction(op: Op, full_shape: Shape, lead: TensorRun) -> Iterator[tuple[str, Shape]]:
     """A sum over the leading axes, as the gradient of a bias is."""
     columns = lead.columns
     for place in op.tensors:
         label, shape = columns.labels[place], columns.shapes[place]
-        if label == "input.0" and len(shape) == len(whole):
-            yield label, whole
+        if label == "input.0" and len(shape) == len(full_shape):
+            yield label, full_shape
         elif label == "output.0" and op.type in ("ReduceSum", "SumExt"):
             given = columns.shapes[op.inputs[0]]
-            if len(given) == len(whole) and shape == given[len(given) - len(shape) :]:
-                yield label, whole[len(whole) - len(shape) :]
+            if len(given) == len(full_shape) and shape == given[len(given) - len(shape) :]:
+                yield label, full_shape[len(full_shape) - len(shape) :]
 
 
 def _with_shapes(lead: TensorRun, shapes: Mapping[int, Mapping[str, Shape]]) -> TensorRun:

@@ -71,7 +71,7 @@ class Way:
         return _joined(row, self.tensor, self.outer)
 
     def part(
-        self, whole: NDArray[Any], coordinate: Coordinate, coordinates: Sequence[Coordinate]
+        self, full: NDArray[Any], coordinate: Coordinate, coordinates: Sequence[Coordinate]
     ) -> NDArray[Any]:
         """What one coordinate holds of the whole, in any case what it should."""
         import numpy as np
@@ -79,10 +79,10 @@ class Way:
         cells = sorted({item[:2] for item in coordinates})
         tensors = sorted({item[2] for item in coordinates})
         if self.batch is not None:
-            whole = np.split(whole, len(cells), self.batch)[cells.index(coordinate[:2])]
+            full = np.split(full, len(cells), self.batch)[cells.index(coordinate[:2])]
         if self.tensor is None:
-            return whole
-        pieces = np.split(whole, self.outer, self.tensor)
+            return full
+        pieces = np.split(full, self.outer, self.tensor)
         number = tensors.index(coordinate[2])
         own = [np.split(piece, len(tensors), self.tensor)[number] for piece in pieces]
         return np.concatenate(own, self.tensor)
@@ -142,15 +142,19 @@ def ways(
     """
     if len(shapes[0]) != len(shapes[1]):
         return []
-    found: list[tuple[int, Way, Way]] = []
+    pairs: list[tuple[int, Way, Way]] = []
     sides = [
         list(_ways(shape, degree, axis, is_parameter))
         for shape, degree, axis in zip(shapes, degrees, declared, strict=True)
     ]
     for cost, ours in sides[0]:
-        found += [(cost + other, ours, way) for other, way in sides[1] if way.whole == ours.whole]
-    found.sort(key=lambda row: row[0])
-    return [(ours, theirs) for _, ours, theirs in found]
+        pairs += [
+            (cost + other, ours, partner)
+            for other, partner in sides[1]
+            if partner.whole == ours.whole
+        ]
+    pairs.sort(key=lambda row: row[0])
+    return [(ours, theirs) for _, ours, theirs in pairs]
 
 
 def _ways(
@@ -167,16 +171,16 @@ def _ways(
         tensors += [(0 if declared in (None, axis) else 4, axis) for axis in axes]
     for cost, batch in batches:
         for more, tensor in tensors:
-            whole = list(shape)
+            full = list(shape)
             if batch is not None:
-                whole[batch] *= degrees.batch
+                full[batch] *= degrees.batch
             outers = [1]
             if tensor is not None:
                 outers += sorted(_outers(shape[tensor], degrees.rows))
-                whole[tensor] *= degrees.tensor
+                full[tensor] *= degrees.tensor
             for outer in outers:
                 crowded = batch is not None and batch == tensor
-                yield cost + more + (outer > 1) + crowded, Way(batch, tensor, outer, tuple(whole))
+                yield cost + more + (outer > 1) + crowded, Way(batch, tensor, outer, tuple(full))
 
 
 def _outers(size: int, rows: frozenset[int]) -> set[int]:

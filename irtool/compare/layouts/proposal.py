@@ -42,16 +42,16 @@ def _degrees(runs: Runs) -> SideLayout:
     ranks = sorted(runs)
     calls = [_calls(runs[rank]) for rank in ranks]
     lengths = [len(list(group)) for _, group in groupby(calls)]
-    each = lengths[0] if len(lengths) > 1 and len(ranks) % lengths[0] == 0 else len(ranks)
-    stage = ranks[:each]
+    per_stage = lengths[0] if len(lengths) > 1 and len(ranks) % lengths[0] == 0 else len(ranks)
+    stage = ranks[:per_stage]
     slices: Counter[int] = Counter()
     values = [dict(_parameters(runs[rank])) for rank in stage]
     for name in values[0]:
         held = {value[name][1] for value in values if name in value}
-        if len(held) > 1 and each % len(held) == 0:
+        if len(held) > 1 and per_stage % len(held) == 0:
             slices[len(held)] += 1
     tensor = slices.most_common(1)[0][0] if slices else 1
-    return SideLayout(tensor, each // tensor, len(ranks) // each)
+    return SideLayout(tensor, per_stage // tensor, len(ranks) // per_stage)
 
 
 def _calls(run: TensorRun) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ def _name(op: Op, label: str) -> str:
 
 def _axes(runs: tuple[Runs, Runs], sides: tuple[SideLayout, SideLayout]) -> dict[str, int]:
     """The axis that ranks cut of each parameter, layers under one pattern."""
-    known = [dict(_parameters(each[min(each)])) for each in runs]
+    known = [dict(_parameters(by_rank[min(by_rank)])) for by_rank in runs]
     axes: dict[str, int] = {}
     for name, (shape, _) in known[0].items():
         other = known[1].get(name)
@@ -95,7 +95,7 @@ def _axes(runs: tuple[Runs, Runs], sides: tuple[SideLayout, SideLayout]) -> dict
 
 def _batch(runs: tuple[Runs, Runs]) -> int:
     """The axis of the first operator's input that data parallel ranks and micro-batches cut."""
-    shapes = [_first_shape(each[min(each)]) for each in runs]
+    shapes = [_first_shape(by_rank[min(by_rank)]) for by_rank in runs]
     if len(shapes[0]) == len(shapes[1]):
         for axis, (a, b) in enumerate(zip(*shapes, strict=True)):
             if a != b:

@@ -34,27 +34,27 @@ _MOST_STEPS = 30
 _Key: TypeAlias = tuple[str, str]
 
 
-def same_operators(whole: TensorRun, part: TensorRun) -> dict[int, int]:
+def same_operators(one_device: TensorRun, part: TensorRun) -> dict[int, int]:
     """Pairs of operators by their places in the order of execution.
 
     Args:
-        whole: the run on one device.
+        one_device: the run on one device.
         part: one rank of the other.
 
     Returns:
         The place in the second one by that in the first.
     """
-    ours, theirs = _by_key(whole), _by_key(part)
+    ours, theirs = _by_key(one_device), _by_key(part)
     pairs: dict[int, int] = {}
     several: list[_Key] = []
     for key, ops in ours.items():
         others = theirs.get(key, [])
         if len(ops) == len(others) == 1:
-            if _fits(whole, ops[0], part, others[0]):
+            if _fits(one_device, ops[0], part, others[0]):
                 pairs[ops[0].index] = others[0].index
         elif others:
             several.append(key)
-    sides = _Side(whole), _Side(part)
+    sides = _Side(one_device), _Side(part)
     for _ in range(_MOST_ROUNDS):
         before = len(pairs)
         for key in several:
@@ -68,7 +68,7 @@ def same_operators(whole: TensorRun, part: TensorRun) -> dict[int, int]:
         rest = [op for op in ours[key] if op.index not in pairs]
         free = [op for op in theirs[key] if op.index not in taken]
         if not key[1].startswith(_SHARED):
-            pairs.update(_in_order(whole, part, rest, free))
+            pairs.update(_in_order(one_device, part, rest, free))
     return pairs
 
 
@@ -120,7 +120,7 @@ class _Side:
 
     def readers(self, op: Op) -> set[int]:
         """The operators that read its results."""
-        found: set[int] = set()
+        indices: set[int] = set()
         waiting = list(readers(op.node)) if op.node is not None else []
         for _ in range(_MOST_STEPS):
             if not waiting:
@@ -131,8 +131,8 @@ class _Side:
             if family(node.op) in _TRANSPARENT or helps:
                 waiting += list(readers(node))
             if made is not None:
-                found.add(made.index)
-        return found
+                indices.add(made.index)
+        return indices
 
 
 def _reads_accumulated(node: Node) -> bool:
@@ -198,22 +198,22 @@ def _key(op: Op) -> _Key:
 
 
 def _in_order(
-    whole: TensorRun, part: TensorRun, ours: Sequence[Op], theirs: Sequence[Op]
+    one_device: TensorRun, part: TensorRun, ours: Sequence[Op], theirs: Sequence[Op]
 ) -> Iterator[tuple[int, int]]:
     place = 0
     for op in ours:
         for other in range(place, len(theirs)):
-            if _fits(whole, op, part, theirs[other]):
+            if _fits(one_device, op, part, theirs[other]):
                 yield op.index, theirs[other].index
                 place = other + 1
                 break
 
 
-def _fits(whole: TensorRun, op: Op, part: TensorRun, other: Op) -> bool:
+def _fits(one_device: TensorRun, op: Op, part: TensorRun, other: Op) -> bool:
     """Whether every tensor of one is a part of the other's, by its shape."""
     shapes = {part.columns.labels[p]: part.columns.shapes[p] for p in other.tensors}
     for place in op.tensors:
-        piece = shapes.get(whole.columns.labels[place])
-        if piece is not None and counts_of(whole.columns.shapes[place], piece) is None:
+        piece = shapes.get(one_device.columns.labels[place])
+        if piece is not None and counts_of(one_device.columns.shapes[place], piece) is None:
             return False
     return True

@@ -59,7 +59,7 @@ class Cut:
         import numpy as np
 
         first = next(iter(values.values()))
-        whole = np.empty(self.whole, first.dtype)
+        full = np.empty(self.whole, first.dtype)
         for ranks in self.replicas():
             group = (groups or {}).get(ranks[0], frozenset[int]())
             terms = [rank for rank in ranks if rank in group] or ranks[:1]
@@ -67,16 +67,16 @@ class Cut:
             if len(terms) > 1:
                 wide = [values[rank].astype(np.float64) for rank in terms]
                 part = np.sum(wide, axis=0).astype(first.dtype)
-            whole[self.window(ranks[0])] = part
-        return whole
+            full[self.window(ranks[0])] = part
+        return full
 
 
-def counts_of(whole: Sequence[int], part: Sequence[int]) -> tuple[int, ...] | None:
+def counts_of(full_shape: Sequence[int], part: Sequence[int]) -> tuple[int, ...] | None:
     """Into how many parts each axis is cut; None where the sizes do not go into each other."""
-    if len(whole) != len(part):
+    if len(full_shape) != len(part):
         return None
     counts: list[int] = []
-    for size, piece in zip(whole, part, strict=True):
+    for size, piece in zip(full_shape, part, strict=True):
         if piece == size:
             counts.append(1)
         elif piece and size % piece == 0:
@@ -86,11 +86,11 @@ def counts_of(whole: Sequence[int], part: Sequence[int]) -> tuple[int, ...] | No
     return tuple(counts)
 
 
-def cuts(whole: Sequence[int], counts: Sequence[int], ranks: Sequence[int]) -> Iterator[Cut]:
+def cuts(full_shape: Sequence[int], counts: Sequence[int], ranks: Sequence[int]) -> Iterator[Cut]:
     """All ways in which ranks may hold the parts, the most usual first.
 
     Args:
-        whole: dimensions of the whole tensor.
+        full_shape: dimensions of the whole tensor.
         counts: into how many parts each axis is cut.
         ranks: all of them, ascending.
     """
@@ -119,7 +119,7 @@ def cuts(whole: Sequence[int], counts: Sequence[int], ranks: Sequence[int]) -> I
                     number = number * base + place // stride % base
                 numbers.append(number)
             parts[rank] = tuple(numbers)
-        yield Cut(tuple(whole), tuple(counts), parts)
+        yield Cut(tuple(full_shape), tuple(counts), parts)
 
 
 def best_cut(
@@ -139,13 +139,13 @@ def best_cut(
     if len(ways) == 1:
         return ways[0]
     before = known.get((ways[0].whole, ways[0].counts))
-    first = next((way for way in ways if before is not None and way.parts == before.parts), ways[0])
+    first = next((cut for cut in ways if before is not None and cut.parts == before.parts), ways[0])
     best, least = first, error(first)
-    for way in ways:
+    for cut in ways:
         if least <= _CLEAR:
             break
-        if way is not first and (apart := error(way)) < least:
-            best, least = way, apart
+        if cut is not first and (apart := error(cut)) < least:
+            best, least = cut, apart
     return best
 
 

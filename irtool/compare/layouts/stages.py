@@ -83,12 +83,12 @@ class Chain:
 
 
 def put_stages_together(
-    whole: TensorRun, runs: Mapping[int, TensorRun], stages: Stages, folder: str
+    one_device: TensorRun, runs: Mapping[int, TensorRun], stages: Stages, folder: str
 ) -> Chain:
     """Put all stages together, and chain them.
 
     Args:
-        whole: the same step on one device.
+        one_device: the same step on one device.
         runs: all ranks.
         stages: which rank runs which.
         folder: where joined tensors are written.
@@ -98,8 +98,8 @@ def put_stages_together(
     factor: float | None = None
     for number in reversed(range(len(stages.ranks))):  # gradients begin on the last one
         members = {rank: runs[rank] for rank in stages.ranks[number]}
-        ranks = Ranks(dict(_parts(whole, members, stages.micros, names)), stages.micros)
-        logical = put_together(whole, ranks, folder, f"{number}-", factor)
+        ranks = Ranks(dict(_parts(one_device, members, stages.micros, names)), stages.micros)
+        logical = put_together(one_device, ranks, folder, f"{number}-", factor)
         factor = logical.gradient_factor
         made.append((logical, ranks))
     chain = _chained(made[::-1])
@@ -112,7 +112,7 @@ def put_stages_together(
 
 
 def _parts(
-    whole: TensorRun,
+    one_device: TensorRun,
     runs: Mapping[int, TensorRun],
     micros: int,
     names: dict[tuple[int, str], str],
@@ -131,7 +131,9 @@ def _parts(
                     mine = copy.copy(op)
                     mine.index = len(part.ops)
                     part.ops.append(mine)
-            partners = {b: whole.ops[a].name for a, b in same_operators(whole, part).items()}
+            partners = {
+                b: one_device.ops[a].name for a, b in same_operators(one_device, part).items()
+            }
             taken = set(partners.values())
             counts: Counter[str] = Counter()
             for op in part.ops:

@@ -86,13 +86,13 @@ def gradient_nodes(nodes: Sequence[Node]) -> set[Node]:
     Args:
         nodes: of one graph, in their order.
     """
-    found: set[Node] = set()
+    gradients: set[Node] = set()
     for node in nodes:
         if (node.full_name or "").startswith("Gradients") or any(
-            isinstance(source, Node) and source in found for source in _data(node)
+            isinstance(source, Node) and source in gradients for source in _data(node)
         ):
-            found.add(node)
-    return found
+            gradients.add(node)
+    return gradients
 
 
 def _data(node: Node) -> Sequence[object]:
@@ -133,9 +133,9 @@ def _added_to(
     node: Node, added: Mapping[str, Sequence[tuple[Node, int]]]
 ) -> list[tuple[Node, int]]:
     """What was added up in the parameters that a node reads."""
-    found: list[tuple[Node, int]] = []
+    terms: list[tuple[Node, int]] = []
     for place in range(len(node.inputs) if added else 0):
         parameter = parameter_of(node, place)
         if parameter is not None:
-            found += added.get(str(parameter.name), ())
-    return found
+            terms += added.get(str(parameter.name), ())
+    return terms

@@ -237,11 +237,11 @@ def compare_losses(
     broken = _broken(common, ours, theirs)
     late = relative[-max(1, len(relative) // 4) :]
     worst = max(zip(relative, steps, strict=True), default=(0.0, common[0]))
-    told: Verdict = "drift"
+    verdict: Verdict = "drift"
     if not has_parted:
         start = first if first > _shown(left, right, ours[0]) and not own_way else 0.0
-        told = _verdict(start, drift, after, deltas, floor, PART_SHARE if own_way else 0.0)
-    spike = _lone_spike(steps, deltas, relative) if told == "noise" else None
+        verdict = _verdict(start, drift, after, deltas, floor, PART_SHARE if own_way else 0.0)
+    spike = _lone_spike(steps, deltas, relative) if verdict == "noise" else None
     return LossComparison(
         left,
         right,
@@ -262,7 +262,7 @@ def compare_losses(
         _spikes(steps, a, b),
         broken,
         _correlation(_differences(a), _differences(b)),
-        told if spike is None else "spike",
+        verdict if spike is None else "spike",
         _grade(fmean(relative) if relative else 0.0),
         spike,
         own_way and first > FIRST_STEP,

@@ -306,38 +306,38 @@ def _compare_cut(left: RunSide, right: RunSide, settings: Settings) -> list[Unit
     if min(map(len, ranks)) > 1:
         return _compare_both(left, right, settings)
     is_left = len(ranks[0]) == 1
-    whole, cut = (left, right) if is_left else (right, left)
+    one_device, cut = (left, right) if is_left else (right, left)
     units: list[UnitResult] = []
-    for key in sorted(whole.units, key=lambda item: item[1]):
+    for key in sorted(one_device.units, key=lambda item: item[1]):
         others = [other for other in cut.units if other[1:] == key[1:]]
         if not others or settings.step not in (None, key[1]):
             continue
-        one = _read(whole, key)
+        one = _read(one_device, key)
         runs = {other[0]: run for other in others if (run := _read(cut, other)) is not None}
         if one is None or len(runs) != max(map(len, ranks)):
             continue
         graphs = [join_graph(cut, run) for run in runs.values()]
-        joined = join_graph(whole, one), graphs[0]
+        joined = join_graph(one_device, one), graphs[0]
         training: Training = "steps before" if key[1] > 0 else "first step"
         schedule = settings.schedule
         try:
-            if _is_own(whole):
-                found = compare_layouts(
+            if _is_own(one_device):
+                layout_comparison = compare_layouts(
                     one, runs, is_left=is_left, schedule=schedule, training=training
                 )
             else:
-                found = compare_with_other(
+                layout_comparison = compare_with_other(
                     one, runs, _begin(cut), is_left=is_left, schedule=schedule, training=training
                 )
         except CannotJoin as error:
             cut.complaints.append(f"tensors cannot be compared: {error}")
             continue
-        result = found.comparison
-        if not _is_own(whole):
+        result = layout_comparison.comparison
+        if not _is_own(one_device):
             result.fingerprints = partners(result.left, result.right)
         result.joined_left, result.joined_right = joined if is_left else joined[::-1]
-        units.append(_unit(_joined_name(key, runs), result, found))
-        for side, read in ((whole, [one]), (cut, runs.values())):
+        units.append(_unit(_joined_name(key, runs), result, layout_comparison))
+        for side, read in ((one_device, [one]), (cut, runs.values())):
             side.complaints += [f"{run.path}: {text}" for run in read for text in run.problems]
         _forget(units, settings)
         gc.collect()
@@ -362,7 +362,7 @@ def _compare_both(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
             runs.append(read)
         training: Training = "steps before" if step[0] > 0 else "first step"
         try:
-            found = compare_both(
+            layout_comparison = compare_both(
                 (runs[0], runs[1]), (_begin(left), _begin(right)),
                 schedule=settings.schedule, training=training,
             )  # fmt: skip
@@ -371,7 +371,7 @@ def _compare_both(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
             continue
         words = [f"step {step[0]}"] * (step[0] >= 0)
         words.append(" and ".join(_put_together(read) for read in runs))
-        units.append(_unit(", ".join(words), found.comparison, found))
+        units.append(_unit(", ".join(words), layout_comparison.comparison, layout_comparison))
         _forget(units, settings)
         gc.collect()
     return units
@@ -417,14 +417,14 @@ def _compare_declared(
             runs.append(read)
         training: Training = "steps before" if step > 0 else "first step"
         try:
-            for found in compare_across(
+            for across in compare_across(
                 (runs[0], runs[1]), layouts, schedule=settings.schedule, training=training
             ):
-                words = [f"step {step}"] * (step >= 0) + [found.name] * bool(found.name)
+                words = [f"step {step}"] * (step >= 0) + [across.name] * bool(across.name)
                 words += [_put_together(read) for read in runs if len(read) > 1][:1]
-                units.append(_unit(", ".join(words), found.comparison, found))
-                units[-1].undivided = found.undivided
-                for kind, differing in found.replicas:
+                units.append(_unit(", ".join(words), across.comparison, across))
+                units[-1].undivided = across.undivided
+                for kind, differing in across.replicas:
                     for fact in units[-1].facts:
                         if fact.kind == kind and not fact.differing:
                             fact.differing.append(differing)

@@ -168,13 +168,13 @@ def _edits_near(comparison: TensorComparison, judged: Judged) -> Iterator[str]:
             near.add(op.node)
     for _ in range(_HOPS):
         near |= {source for node in near for source in node.inputs if isinstance(source, Node)}
-    told: set[str] = set()
+    shown: set[str] = set()
     for edit in sorted(diff.edits, key=lambda item: item.order):
         text = f"{edit.kind}: {edit.detail}" if edit.detail else edit.kind
-        if text not in told and any(node in near for node in (*edit.left, *edit.right)):
-            told.add(text)
+        if text not in shown and any(node in near for node in (*edit.left, *edit.right)):
+            shown.add(text)
             yield text
-            if len(told) == _MOST_EDITS:
+            if len(shown) == _MOST_EDITS:
                 return
 
 

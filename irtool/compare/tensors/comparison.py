@@ -160,10 +160,10 @@ def compare_tensors(
         first = _first(judged, makers)
         if first is None or crossing is not None or sharded:
             break
-        found = regrouped(left, right, judged, taken_calls(pairs), measures)
-        if not found:
+        reasons = regrouped(left, right, judged, taken_calls(pairs), measures)
+        if not reasons:
             break
-        otherwise.update(found)
+        otherwise.update(reasons)
     if first is not None and crossing is None and not sharded:
         first = called_otherwise(left, right, first, taken_calls(pairs)) or first
     if first is not None and first.entered and not (first.maker_left or first.maker_right):

@@ -74,14 +74,14 @@ def _row(comparison: TensorComparison, item: Judged, places: Places, has_values:
     else:
         metrics = _of_figures(stated[0], stated[1])
     result, message = _result(item, places)
-    told = [
+    outcome = [
         _ABSENT, result, json.dumps(message, ensure_ascii=False),
         json.dumps([ops[0].source]) if ops[0].source else _ABSENT,
     ]  # fmt: skip
     files = [os.path.basename(runs[n].columns.files[places[n]]) or "-1" for n in (0, 1)]
     kept = [str(files)] if has_values else []
     names = [text for pair in zip(*sides, strict=True) for text in pair]
-    return [*names, *metrics, *map(_number, (*stated[0], *stated[1])), *told, *kept]
+    return [*names, *metrics, *map(_number, (*stated[0], *stated[1])), *outcome, *kept]
 
 
 def _lone(comparison: TensorComparison, which: int, op: Op, place: int, has_values: bool) -> Row:

@@ -78,8 +78,10 @@ def first_non_finite(runs: Iterable[TensorRun]) -> NonFinite | None:
         runs: the ranks of one step.  Of several ranks the one whose operator runs first is told:
             collectives carry what is broken to others.
     """
-    found = [item for item in map(_first_of, runs) if item is not None]
-    return min(found, key=lambda item: (item.op.type in COMMUNICATION, item.op.index), default=None)
+    firsts = [item for item in map(_first_of, runs) if item is not None]
+    return min(
+        firsts, key=lambda item: (item.op.type in COMMUNICATION, item.op.index), default=None
+    )
 
 
 def _first_of(run: TensorRun) -> NonFinite | None:
@@ -99,7 +101,7 @@ def _first_of(run: TensorRun) -> NonFinite | None:
         if given and not spread and not _is_asked_for(given[0][1]):
             return _told(run, op, *given[0], is_read=True, inputs=[])
         if made is not None and not given and not _is_masked(op, made[1]):
-            return _told(run, op, *made, is_read=False, inputs=[each for _, each in inputs])
+            return _told(run, op, *made, is_read=False, inputs=[operand for _, operand in inputs])
         spread = spread or made is not None
     return None
 
@@ -108,7 +110,9 @@ def _told(
     run: TensorRun, op: Op, place: int, content: Content, *, is_read: bool, inputs: list[Content]
 ) -> NonFinite:
     columns = run.columns
-    largest = max((each.most for each in inputs if not math.isnan(each.most)), default=math.nan)
+    largest = max(
+        (operand.most for operand in inputs if not math.isnan(operand.most)), default=math.nan
+    )
     return NonFinite(
         run, op, columns.labels[place], columns.dtypes[place], content, is_read, largest
     )

@@ -25,12 +25,12 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
 
 def _stopped(subject: Subject) -> Iterator[Diagnosis]:
     """Ranks that began to compile and left no validate dump, where others did."""
-    whole = {rank for rank, one in subject.compilations.items() if one.file(VALIDATE)}
+    finished = {rank for rank, one in subject.compilations.items() if one.file(VALIDATE)}
     begun = {rank for rank, one in subject.compilations.items() if one.file(BEGIN)}
     empty = {rank for rank in subject.run.ranks if not subject.run.rank(rank).compilations}
     empty.update(subject.run.empty_ranks)
-    stopped = sorted((begun - whole) | empty)
-    if not whole or not stopped:
+    stopped = sorted((begun - finished) | empty)
+    if not finished or not stopped:
         return
     rank = stopped[0]
     compilation = subject.compilations.get(rank)

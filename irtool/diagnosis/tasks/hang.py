@@ -169,7 +169,7 @@ def _edit(
         return Edit(setting="requires_grad", value=f"True for {', '.join(difference.untrained)}")
     if difference is None:
         return None
-    found = _RESHARDED.fullmatch(_first_edit(difference).detail)
-    if found is None:
+    match = _RESHARDED.fullmatch(_first_edit(difference).detail)
+    if match is None:
         return None
-    return strategy_edit(source, found[2], found[1])
+    return strategy_edit(source, match[2], match[1])

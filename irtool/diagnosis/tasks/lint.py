@@ -66,9 +66,9 @@ def _found(subject: Subject, facts: list[DumpFacts]) -> Iterator[Diagnosis]:
     with suppress(CannotJudge):  # what other tasks asked already
         report = subject.checked.report
         compilation.kept("report", lambda: report)
-    found = lint_compilation(compilation, rules).findings
+    findings = lint_compilation(compilation, rules).findings
     by_code: dict[str, list[Finding]] = {}
-    for item in found:
+    for item in findings:
         if item.severity != "info" or item.code in _CHANCES:
             by_code.setdefault(item.code, []).append(item)
     for items in list(by_code.values())[:_MOST]:

@@ -30,53 +30,53 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         return
     left, right = _losses(subject.against), _losses(subject.run)
     try:
-        found = compare_losses(left, right)
+        comparison = compare_losses(left, right)
     except NothingInCommon as error:
         raise CannotJudge(str(error)) from None
-    if not found.is_suspicious:
-        if found.own_ways:
-            yield _own_ways(subject, subject.against, found, right.path)
+    if not comparison.is_suspicious:
+        if comparison.own_ways:
+            yield _own_ways(subject, subject.against, comparison, right.path)
         return
-    since = found.broken[0][0] if found.broken else found.change_step
-    if found.spike_step is not None and not found.broken:
+    since = comparison.broken[0][0] if comparison.broken else comparison.change_step
+    if comparison.spike_step is not None and not comparison.broken:
         yield diagnosis(
             TASK,
             "warning",
-            f"the loss jumps at step {found.spike_step} alone, by {found.worst[0]:.0%} of that of "
-            "the other run, and comes back: a batch, or a gradient that overflowed",
+            f"the loss jumps at step {comparison.spike_step} alone, by {comparison.worst[0]:.0%} "
+            "of that of the other run, and comes back: a batch, or a gradient that overflowed",
             ("irtool", "diff", subject.against.path, subject.path, "--loss"),
             file=right.path,
-            since=f"step {found.spike_step}",
+            since=f"step {comparison.spike_step}",
         )
         return
     where = f" from step {since} on" if since is not None else ""
-    if found.broken:
+    if comparison.broken:
         cause = f"the loss is not finite{where}"
     else:
-        cause = f"the loss leaves that of the other run{where}: {found.verdict}"
+        cause = f"the loss leaves that of the other run{where}: {comparison.verdict}"
     yield diagnosis(
         TASK,
         "error",
-        f"{cause}, by up to {found.worst[0]:.2%} (step {found.worst[1]})",
+        f"{cause}, by up to {comparison.worst[0]:.2%} (step {comparison.worst[1]})",
         ("irtool", "diff", subject.against.path, subject.path, "--loss"),
         file=right.path,
         since="" if since is None else f"step {since}",
     )
 
 
-def _own_ways(subject: Subject, against: Run, found: LossComparison, path: str) -> Diagnosis:
+def _own_ways(subject: Subject, against: Run, comparison: LossComparison, path: str) -> Diagnosis:
     """An info that the runs are not of one kind, so that only large faults could be told."""
-    step = found.steps[0]
+    step = comparison.steps[0]
     return diagnosis(
         TASK,
         "info",
-        f"the losses go their own ways from step {step} on, where they are {found.first:.1%} "
+        f"the losses go their own ways from step {step} on, where they are {comparison.first:.1%} "
         "apart: the runs were given other data or other weights (a seed, an order of batches), and "
         "what is smaller than their scatter can't be told",
         ("irtool", "diff", against.path, subject.path, "--loss"),
         file=path,
         since=f"step {step}",
-        share=min(1.0, found.first),
+        share=min(1.0, comparison.first),
     )
 
 
@@ -91,7 +91,7 @@ def _alone(subject: Subject) -> Diagnosis | None:
     if step is None:
         return None
     kind = "NaN" if math.isnan(values[step]) else "infinite"
-    last = max((each for each in values if each < step), default=None)
+    last = max((earlier for earlier in values if earlier < step), default=None)
     before = "" if last is None else f"; that of step {last} is {values[last]:.4g}"
     return diagnosis(
         TASK,
@@ -106,9 +106,9 @@ def _alone(subject: Subject) -> Diagnosis | None:
 def _losses(run: Run) -> LossRun:
     for path in (*run.losses, *(log.path for log in run.logs)):
         try:
-            found = read_loss(path)
+            curve = read_loss(path)
         except (NoLoss, OSError, ValueError):
             continue
-        if len(found.loss):
-            return found
+        if len(curve.loss):
+            return curve
     raise CannotJudge(f"{run.path} left no losses")

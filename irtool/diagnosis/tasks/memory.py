@@ -139,13 +139,13 @@ def _lines_text(options: Sequence[Option]) -> str:
 
 def _edit(options: Sequence[Option]) -> Edit:
     """All that is to be written; one key of the parallel context as a key and its value."""
-    found = _SETTING.fullmatch(options[0].how) if len(options) == 1 else None
-    if found is not None:
+    match = _SETTING.fullmatch(options[0].how) if len(options) == 1 else None
+    if match is not None:
         try:
-            value = ast.literal_eval(found[2])
+            value = ast.literal_eval(match[2])
         except (SyntaxError, ValueError):
-            value = found[2]
+            value = match[2]
         is_plain = isinstance(value, (str, int, float, bool))
-        return Edit(setting=found[1], value=value if is_plain else found[2])
+        return Edit(setting=match[1], value=value if is_plain else match[2])
     switches = dict.fromkeys(option.switch for option in options)
     return Edit(setting=", ".join(switches), value="; ".join(option.how for option in options))

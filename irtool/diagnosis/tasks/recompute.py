@@ -35,7 +35,7 @@ def _left_out(subject: Subject, held: Held, item: UnevenLayers) -> Diagnosis:
     ]
     price = prices(held.memory, subject.machine, HOST_BANDWIDTH)
     found = savings(held.memory, options, price)
-    saved = sum(each.saved for each in found)
+    saved = sum(saving.saved for saving in found)
     layers = list(item.kept)
     names = ", ".join(layers[:4]) + (f" and {len(layers) - 4} more" if len(layers) > 4 else "")
     node = item.kept[layers[0]][0]

@@ -31,17 +31,17 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         return
     if not checked.report.redistributions and subject.parallel.stage_size < 2:
         return
-    found = network_edits(
+    proposed = network_edits(
         checked.dump, checked.context, checked.report, subject.machine, work=_WORK,
         known=(subject.structure, subject.cost), network=checked.network,
     )  # fmt: skip
-    told: set[object] = set()
-    for edit in found.edits:
+    reported: set[object] = set()
+    for edit in proposed.edits:
         place = edit.setting or (edit.node is not None and (edit.node.op, source_of(edit.node)))
-        if place in told or len(told) >= _MOST:
+        if place in reported or len(reported) >= _MOST:
             continue
-        told.add(place)
-        yield _diagnosis(subject, edit, found.before.seconds, checked.dump.path)
+        reported.add(place)
+        yield _diagnosis(subject, edit, proposed.before.seconds, checked.dump.path)
 
 
 def _diagnosis(subject: Subject, edit: NetworkEdit, step: float, path: str) -> Diagnosis:

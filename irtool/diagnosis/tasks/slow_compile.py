@@ -58,7 +58,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     forward = sum(stages.get(node) == "forward" for node in dump.nodes())
     command = subject.command("parse", dump.path, "--group-by", "scope")
     for alike in _by_line(unrolled_loops(dump, stages))[:1]:
-        loop, statements = alike[0], sum(each.statements for each in alike)
+        loop, statements = alike[0], sum(unrolled.statements for unrolled in alike)
         if statements < max(_SHORT_LOOP, _LARGE_LOOP * forward):
             continue
         source = source_of(loop.node)
@@ -119,7 +119,7 @@ def _by_line(loops: Sequence[UnrolledLoop]) -> list[list[UnrolledLoop]]:
         source = source_of(loop.node)
         place = (source.path, source.line) if source is not None else loop.scope
         lines.setdefault((place, loop.times), []).append(loop)
-    return sorted(lines.values(), key=lambda each: -sum(loop.statements for loop in each))
+    return sorted(lines.values(), key=lambda alike: -sum(loop.statements for loop in alike))
 
 
 def _growth(subject: Subject, rank: int) -> Iterator[Diagnosis]:
@@ -182,7 +182,7 @@ def layer_sizes(file: PassFile) -> dict[str, tuple[int, int]]:
 
 def pass_sizes(subject: Subject, rank: int) -> list[PassSize]:
     """Statements after each stage of one rank's compilation, by counting lines."""
-    found: list[PassSize] = []
+    sizes: list[PassSize] = []
     for file in subject.compilations[rank].passes:
         if file.kind not in ("stage", "parallel"):
             continue
@@ -190,5 +190,5 @@ def pass_sizes(subject: Subject, rank: int) -> list[PassSize]:
             content = read_content(file.path).data
         except DumpError:
             continue
-        found.append(PassSize(file, content.count(b"\n  %")))
-    return found
+        sizes.append(PassSize(file, content.count(b"\n  %")))
+    return sizes

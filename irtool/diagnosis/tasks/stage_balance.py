@@ -27,78 +27,80 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     if stages < 2:
         return
     inputs = [StageInput(one.ranks[0], one.ranks, one.memory) for one in subject.memories]
-    found = pipeline(inputs, stages, subject.parallel.devices, subject.machine)
-    if found.missing:
-        raise CannotJudge(f"no dump of stage {', '.join(map(str, found.missing))}")
-    uneven = list(_cut(subject, found)) or list(_uneven_work(subject, inputs, found))
+    balance = pipeline(inputs, stages, subject.parallel.devices, subject.machine)
+    if balance.missing:
+        raise CannotJudge(f"no dump of stage {', '.join(map(str, balance.missing))}")
+    uneven = list(_cut(subject, balance)) or list(_uneven_work(subject, inputs, balance))
     yield from uneven
-    if found.micro_batches < stages:
+    if balance.micro_batches < stages:
         yield diagnosis(
             TASK,
             "warning",
-            f"{found.micro_batches} micro-batches for {stages} stages: stages are idle",
+            f"{balance.micro_batches} micro-batches for {stages} stages: stages are idle",
             subject.command("pipeline", "RUN"),
             edit=Edit(setting="micro_size", value=stages),
         )
 
 
-def _cut(subject: Subject, found: Pipeline) -> Iterator[Diagnosis]:
-    seconds = [stage.layer_seconds for stage in found.stages]
+def _cut(subject: Subject, balance: Pipeline) -> Iterator[Diagnosis]:
+    seconds = [stage.layer_seconds for stage in balance.stages]
     slowest = max(seconds, default=0.0)
-    if found.cut is None or not slowest or (found.imbalance or 0) <= _UNEVEN:
+    if balance.cut is None or not slowest or (balance.imbalance or 0) <= _UNEVEN:
         return
-    best = max(found.cut.costs)
+    best = max(balance.cut.costs)
     if slowest - best < _BETTER * slowest:
         return
-    at = found.stages[seconds.index(slowest)]
-    gain = (slowest - best) * found.micro_batches
+    bottleneck = balance.stages[seconds.index(slowest)]
+    gain = (slowest - best) * balance.micro_batches
     yield diagnosis(
         TASK,
         "warning",
-        f"stage {at.index} takes {seconds_text(slowest)} a micro-batch, "
-        f"{found.imbalance:.0%} more than the mean; the best cut of these layers "
-        f"({_cut_text(found.cut)}) takes {seconds_text(best)}",
+        f"stage {bottleneck.index} takes {seconds_text(slowest)} a micro-batch, "
+        f"{balance.imbalance:.0%} more than the mean; the best cut of these layers "
+        f"({_cut_text(balance.cut)}) takes {seconds_text(best)}",
         subject.command("pipeline", "RUN"),
-        rank=at.rank,
-        ranks=at.ranks,
-        file=at.path,
-        edit=Edit(setting="pipeline_stage", value=_cut_text(found.cut)),
+        rank=bottleneck.rank,
+        ranks=bottleneck.ranks,
+        file=bottleneck.path,
+        edit=Edit(setting="pipeline_stage", value=_cut_text(balance.cut)),
         gain=Gain(seconds=gain),
         weight=gain,
     )
 
 
 def _uneven_work(
-    subject: Subject, inputs: Sequence[StageInput], found: Pipeline
+    subject: Subject, inputs: Sequence[StageInput], balance: Pipeline
 ) -> Iterator[Diagnosis]:
     """Stages whose tensors need unequal time, which starting many small operators hides.
 
     How long a start takes is assumed, what each stage computes and moves is in its graph.
     """
-    if found.cut is None:
+    if balance.cut is None:
         return
-    layers = busy_layers(inputs, found, subject.machine)
+    layers = busy_layers(inputs, balance, subject.machine)
     work = [sum(layer.cost for layer in stage) for stage in layers]
     mean = sum(work) / len(work)
-    cut = best_cut([layer for stage in layers for layer in stage], found.stage_count)
+    cut = best_cut([layer for stage in layers for layer in stage], balance.stage_count)
     if cut is None or not mean or max(work) / mean - 1 <= _UNEVEN:
         return
     if max(work) - cut.slowest < _BETTER_BUSY * max(work):
         return
-    at = found.stages[work.index(max(work))]
+    bottleneck = balance.stages[work.index(max(work))]
     yield diagnosis(
         TASK,
         "warning",
-        f"stage {at.index} computes and moves {max(work) / mean - 1:.0%} more than the mean "
+        f"stage {bottleneck.index} computes and moves {max(work) / mean - 1:.0%} more than the "
+        "mean "
         f"({seconds_text(max(work))} a micro-batch without the starts of its operators); starts "
-        f"hide it as long as tensors are as small as these ({found.imbalance or 0:.0%} with them); "
+        f"hide it as long as tensors are as small as these ({balance.imbalance or 0:.0%} with "
+        "them); "
         f"the best cut of this work ({_cut_text(cut)}) takes {seconds_text(cut.slowest)}",
         subject.command("pipeline", "RUN"),
-        rank=at.rank,
-        ranks=at.ranks,
-        file=at.path,
+        rank=bottleneck.rank,
+        ranks=bottleneck.ranks,
+        file=bottleneck.path,
         edit=Edit(setting="pipeline_stage", value=_cut_text(cut)),
-        gain=Gain(seconds=(max(work) - cut.slowest) * found.micro_batches),
+        gain=Gain(seconds=(max(work) - cut.slowest) * balance.micro_batches),
     )
 
 

@@ -72,10 +72,10 @@ def edit_of_refused(subject: Subject, op: str, source: SourceLine | None) -> Edi
     """
     held = subject.remembered.get("refused")
     if held is None:
-        found: list[Diagnosis] = []
+        diagnoses: list[Diagnosis] = []
         with suppress(CannotJudge):
-            found += examine(subject)
-        held = subject.remembered["refused"] = found
+            diagnoses += examine(subject)
+        held = subject.remembered["refused"] = diagnoses
     refused = [item for item in held if item.op == op]  # type: ignore[attr-defined]  # what was put there above
     here = [item for item in refused if source is None or item.source == source] or refused
     edits = {item.edit for item in here}
@@ -103,7 +103,7 @@ def _python_before(finding: Finding) -> Node | None:
     """What runs in Python's interpreter and gives a refused operator a tensor of unknown rank."""
     seen: set[Node] = set()
     waiting = [finding.subject]
-    found: Node | None = None
+    first: Node | None = None
     while waiting:
         node = waiting.pop()
         for source in node.inputs if isinstance(node, Node) else ():
@@ -111,9 +111,9 @@ def _python_before(finding: Finding) -> Node | None:
                 continue
             seen.add(source)
             if is_interpreted(source) and source.location is not None:
-                found = source if found is None or source.line < found.line else found
+                first = source if first is None or source.line < first.line else first
             waiting.append(source)
-    return found
+    return first
 
 
 def _is_of_unknown_rank(node: Node) -> bool:
@@ -146,15 +146,15 @@ def _on_logged_devices(subject: Subject) -> Iterator[Diagnosis]:
     """What is refused on as many devices as MindSpore says, where it refuses, that a stage has."""
     file = subject.picked.file(BEGIN)
     try:
-        told = [item for item in logged(subject) if item.code in _COUNTED]
+        log_findings = [item for item in logged(subject) if item.code in _COUNTED]
     except CannotJudge:
         return
-    values = [dict(item.values) for item in told]
+    values = [dict(item.values) for item in log_findings]
     counts = {whole(one["devices"]) for one in values if "devices" in one}
     if file is None or len(counts) != 1 or not 1 < (devices := counts.pop()) <= LARGEST_WORLD:
         return
     checked = _checked_for(subject.read(subject.picked, file), devices)
-    refused = {(item.code, item.op) for item in told}
+    refused = {(item.code, item.op) for item in log_findings}
     wrong = [item for item in checked.report.findings if (item.code, item.op) in refused]
     wrong = yield from _without_python(subject, checked, wrong, subject.picked.rank)
     proposed = proposals(checked.dump, checked.report) if wrong else None
@@ -254,9 +254,9 @@ def _saved(subject: Subject) -> Iterator[Diagnosis]:
 def _contradiction(saved: SavedCheck, stage: int) -> str:
     """What a saved file says otherwise than the network that lies beside it; "" for nothing."""
     others = [
-        each
-        for each in saved.entries
-        if each.before is not None and each.before != each.strategy and each.effect != "unknown"
+        entry
+        for entry in saved.entries
+        if entry.before is not None and entry.before != entry.strategy and entry.effect != "unknown"
     ]
     if others:
         first = others[0]
@@ -266,9 +266,11 @@ def _contradiction(saved: SavedCheck, stage: int) -> str:
             "it was not loaded, or has no effect"
         )
     lying = [
-        each.name
-        for each in saved.layouts
-        if each.saved is not None and each.other is not None and (each.saved.stage or 0) == stage
+        layout.name
+        for layout in saved.layouts
+        if layout.saved is not None
+        and layout.other is not None
+        and (layout.saved.stage or 0) == stage
     ]
     if not lying:
         return ""

@@ -37,7 +37,7 @@ def branches_of(dump: Dump, call: Node, graph: Graph, types: tuple[str, ...]) ->
         graph: where it stands.
         types: what each branch gives (``Float32``), as the exception tells.
     """
-    lines = tuple(_last_line(each) for each in _callees(dump, call, graph))
+    lines = tuple(_last_line(callee) for callee in _callees(dump, call, graph))
     known = tuple(line for line in lines if line is not None)
     if len(known) != 2 or known[0].path != known[1].path:
         return Branches(())
@@ -71,7 +71,7 @@ def _last_line(graph: Graph) -> SourceLine | None:
 
 def _cast(lines: tuple[SourceLine, ...], types: tuple[str, ...]) -> Edit | None:
     """What the narrower branch assigns or returns, cast to the type of the wider one."""
-    if types[0] == types[1] or not all("Float" in each and each in BITS for each in types):
+    if types[0] == types[1] or not all("Float" in dtype and dtype in BITS for dtype in types):
         return None
     narrow = min((0, 1), key=lambda place: (BITS[types[place]], types[place]))
     source = lines[narrow]

@@ -34,19 +34,19 @@ def cast_of(message: str, operands: tuple[str, ...], source: SourceLine | None) 
     joined = _TUPLE.fullmatch(operands[0]) if operands else None
     if joined is not None:  # elements of one tuple, of which the first type is what others join
         return _cast_in_tuple(_ITEM.findall(joined[1]), source)
-    types = [found[1] if (found := _OPERAND.match(each)) else "" for each in operands]
-    known = {each for each in types if each in BITS}
-    floats = {each for each in known if "Float" in each}
+    types = [match[1] if (match := _OPERAND.match(dtype)) else "" for dtype in operands]
+    known = {dtype for dtype in types if dtype in BITS}
+    floats = {dtype for dtype in known if "Float" in dtype}
     if len(known) != 2 or not floats:
         return None
-    wide = max(floats, key=lambda each: (BITS[each], each))
-    narrow = [place for place, each in enumerate(types) if each in known and each != wide]
+    wide = max(floats, key=lambda dtype: (BITS[dtype], dtype))
+    narrow = [place for place, dtype in enumerate(types) if dtype in known and dtype != wide]
     tree = parsed(source.text)
     given = None if tree is None else operands_in(tree, len(types), message)
     if given is None or len(narrow) != 1:
         return None
-    found = span(given[narrow[0]], source.text)
-    return None if found is None else _cast(source, found, wide)
+    extent = span(given[narrow[0]], source.text)
+    return None if extent is None else _cast(source, extent, wide)
 
 
 def _cast(source: SourceLine, place: tuple[int, int], to: str) -> Edit:
@@ -58,11 +58,11 @@ def _cast(source: SourceLine, place: tuple[int, int], to: str) -> Edit:
 def _cast_in_tuple(types: list[str], source: SourceLine) -> Edit | None:
     """A cast of the one element whose type is another, to the widest float of all."""
     known = set(types)
-    floats = [each for each in known if "Float" in each and each in BITS]
+    floats = [dtype for dtype in known if "Float" in dtype and dtype in BITS]
     if len(known) != 2 or not floats:
         return None
-    wide = max(floats, key=lambda each: (BITS[each], each))
-    narrow = [place for place, each in enumerate(types) if each != wide]
+    wide = max(floats, key=lambda dtype: (BITS[dtype], dtype))
+    narrow = [place for place, dtype in enumerate(types) if dtype != wide]
     tree = parsed(source.text)
     literals = [
         node
@@ -71,8 +71,8 @@ def _cast_in_tuple(types: list[str], source: SourceLine) -> Edit | None:
     ]
     if len(narrow) != 1 or len(literals) != 1:
         return None
-    found = span(literals[0].elts[narrow[0]], source.text)
-    return None if found is None else _cast(source, found, wide)
+    extent = span(literals[0].elts[narrow[0]], source.text)
+    return None if extent is None else _cast(source, extent, wide)
 
 
 _SIGNS: dict[str, type[ast.operator]] = {

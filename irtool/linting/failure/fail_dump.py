@@ -123,8 +123,8 @@ def _preamble(lines: Sequence[str]) -> tuple[str, tuple[SourceLine, ...]]:
             break
         if _CAUGHT in line:
             part = "exception"
-        elif found := _SECTION.match(line):
-            part = "traceback" if "C++" not in found.group() else "C++"
+        elif match := _SECTION.match(line):
+            part = "traceback" if "C++" not in match.group() else "C++"
         elif part == "exception" and not _RULE.fullmatch(line.strip() or "-----"):
             exception.append(line.rstrip())
         elif line.startswith("# ====") and part:
@@ -149,15 +149,15 @@ def _is_plain(last: Call | None) -> bool:
 
 def _stack(calls: Sequence[Call]) -> tuple[SourceLine, ...]:
     """Lines of Python from the statements themselves: older files have no other."""
-    found: list[SourceLine] = []
+    frames: list[SourceLine] = []
     for call in calls:
         location = next(iter(reversed(call.node.comments.locations)), None)
         if location is not None:
             source = (location.source or "").strip().strip("/").strip()
             frame = SourceLine(location.path, location.line, text=source)
-            if not found or found[-1].place != frame.place:
-                found.append(frame)
-    return tuple(found)
+            if not frames or frames[-1].place != frame.place:
+                frames.append(frame)
+    return tuple(frames)
 
 
 def _operator(exception: str, last: Call | None) -> str:
@@ -174,8 +174,8 @@ def _operator(exception: str, last: Call | None) -> str:
         return ""
     for node in last.graph.nodes:
         if node.number == target.callee.number and node.op in _LOOKUPS and node.operands:
-            found = node.operands[-1]
-            return found.text.rpartition(".")[2] if isinstance(found, Word | String) else ""
+            operand = node.operands[-1]
+            return operand.text.rpartition(".")[2] if isinstance(operand, Word | String) else ""
     return ""
 
 
@@ -187,13 +187,13 @@ def _operands(last: Call | None) -> tuple[str, ...]:
 
 def _inputs(dump: Dump) -> tuple[str, ...]:
     """Types of the network's inputs, where the entry uses them: declarations have none yet."""
-    found: dict[str, str] = {}
+    inputs: dict[str, str] = {}
     for node in dump.graphs[0].nodes if dump.graphs else ():
         for item, kind in zip(node.inputs, node.input_types, strict=False):
             declared = item.declaration if isinstance(item, GraphParameter) else None
             if declared is not None and not declared.has_default and kind is not None:
-                found.setdefault(declared.name, kind.short())
-    return tuple(found.values())
+                inputs.setdefault(declared.name, kind.short())
+    return tuple(inputs.values())
 
 
 def _near_member(
@@ -205,7 +205,7 @@ def _near_member(
     if not asked or cell is None or source is None or source.text.count(written) != 1:
         return None
     members = {
-        found[2] for line in lines for found in _MEMBER.finditer(line) if found[1] == cell[1]
+        match[2] for line in lines for match in _MEMBER.finditer(line) if match[1] == cell[1]
     }
     near = get_close_matches(asked, sorted(members - {asked}), 1, _NEAR)
     if not near:
@@ -218,8 +218,8 @@ def _parsed_function(last: Call | None) -> str:
     """The function that was being parsed, where no line is told: ``net.Block.construct``."""
     if last is None or last.node.op != "resolve" or not last.node.operands:
         return ""
-    found = last.node.operands[-1]
-    return found.text if isinstance(found, Word) else ""
+    operand = last.node.operands[-1]
+    return operand.text if isinstance(operand, Word) else ""
 
 
 def _message(
@@ -245,5 +245,5 @@ def with_rank(explained: Explained, rank: int | None) -> Explained:
     """The same, of a rank."""
     if rank is None:
         return explained
-    findings = tuple(replace(each, ranks=(rank,)) for each in explained.findings)
+    findings = tuple(replace(finding, ranks=(rank,)) for finding in explained.findings)
     return replace(explained, rank=rank, findings=findings)

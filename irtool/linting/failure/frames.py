@@ -25,18 +25,18 @@ def mindspore_frame(text: str) -> tuple[SourceLine, bool] | None:
     """A line ``In file net.py:12, 8~20/    x = y/`` and whether it stands for a whole function."""
     if "In file " not in text[:24]:
         return None
-    found = _IN_FILE.match(text.strip())
-    if found is None:
+    match = _IN_FILE.match(text.strip())
+    if match is None:
         return None
-    path, line, until, rest = found.groups()
+    path, line, until, rest = match.groups()
     source = rest.strip().strip("/").strip()[:_MOST_SOURCE]
     return SourceLine(path, whole(line), text=source), until is not None
 
 
 def python_frame(text: str) -> SourceLine | None:
     """A line ``File "train.py", line 3, in main`` of a traceback."""
-    found = _PYTHON.match(text)
-    return SourceLine(found[1], whole(found[2])) if found else None
+    match = _PYTHON.match(text)
+    return SourceLine(match[1], whole(match[2])) if match else None
 
 
 def innermost(stack: Sequence[SourceLine]) -> SourceLine | None:
@@ -65,9 +65,9 @@ class FrameCollector:
             self._in_traceback = False
         elif "The Traceback of Net Construct Code" in text:
             self._in_traceback = True
-        found = mindspore_frame(text)
-        if found is not None:
-            frame, self._whole = found
+        parsed = mindspore_frame(text)
+        if parsed is not None:
+            frame, self._whole = parsed
             numbered = text.lstrip().startswith("#")
             target = self._traceback if self._in_traceback or numbered else self._calls
             if not self._whole and len(target) < 200:

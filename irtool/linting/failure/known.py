@@ -104,7 +104,9 @@ class KnownLines:
         self.entries = entries
         self._sorted: dict[tuple[Level, bool], tuple[KnownLine, ...]] = {
             (level, parallel): tuple(
-                each for each in entries if level in each.levels and (parallel or not each.parallel)
+                entry
+                for entry in entries
+                if level in entry.levels and (parallel or not entry.parallel)
             )
             for level in _LEVELS
             for parallel in (False, True)

@@ -169,8 +169,8 @@ class LogReader:
             return
         if self._collecting is not None:
             self._collecting.feed(text)
-            if self._last is not None and (found := _FAIL_FILE.search(text[:_MOST_TEXT])):
-                self._last.fail_file = found[1]
+            if self._last is not None and (match := _FAIL_FILE.search(text[:_MOST_TEXT])):
+                self._last.fail_file = match[1]
         matched = self._known_plain(record)
         if matched is None or matched[0].role not in ("cause", "consequence", "note"):
             return
@@ -293,9 +293,9 @@ class LogReader:
     def finish(self, damage: str = "") -> Explained:
         """All that was found, in the order of the log."""
         findings: dict[tuple[str, ...], LoggedFinding] = {}
-        told = {draft.entry.id for draft in self._drafts if draft.entry is not None}
+        entry_ids = {draft.entry.id for draft in self._drafts if draft.entry is not None}
         for draft in self._drafts:
-            if draft.entry is not None and draft.entry.unless & told:
+            if draft.entry is not None and draft.entry.unless & entry_ids:
                 continue
             finding = self._finding(draft)
             key = finding_key(finding)
@@ -370,9 +370,9 @@ def _next(entry: KnownLine | None, fail_file: str) -> str:
 
 def operator_in(message: str) -> str:
     """The operator whose sharding object a line names: ``MatMul`` of ``MatMulInfo22: …``."""
-    for found in _OPERATOR.finditer(message[:2000]):
-        if found[1] not in _NO_OPERATORS:
-            return "" if found[1] in _FROM_CALLER else found[1]
+    for match in _OPERATOR.finditer(message[:2000]):
+        if match[1] not in _NO_OPERATORS:
+            return "" if match[1] in _FROM_CALLER else match[1]
     return ""
 
 

@@ -71,9 +71,9 @@ def parse_line(text: str) -> Record:
     if ranked:
         text = text[ranked.end() :]
     mark = _MARK.search(text, 0, _PREFIX)
-    found = _HEADER.match(text, mark.start()) if mark else None
-    if found is not None:
-        level, module, process, time, rest = found.groups()
+    match = _HEADER.match(text, mark.start()) if mark else None
+    if match is not None:
+        level, module, process, time, rest = match.groups()
         source, function, message = _place(rest)
         stream = _stream(process)
         return Record(_LEVELS[level], message, module, stream, time, source, function, rank)
@@ -92,10 +92,10 @@ def _stream(text: str) -> tuple[str, str]:
 
 def _place(text: str) -> tuple[str, str, str]:
     """Source file, function and message of what follows a header."""
-    found = _SOURCE.match(text)
-    if found is None:
+    match = _SOURCE.match(text)
+    if match is None:
         return "", "", text
-    source, _, rest = found.groups()
+    source, _, rest = match.groups()
     function = _FUNCTION.match(rest)
     if function is not None:
         return source, function[1].rpartition("::")[2], function[2]
@@ -105,8 +105,8 @@ def _place(text: str) -> tuple[str, str, str]:
 
 def exception_of(text: str) -> tuple[str, str] | None:
     """Type and message of the last line of a Python traceback, or None."""
-    found = _EXCEPTION.match(text)
-    return (found[1], found[2]) if found else None
+    match = _EXCEPTION.match(text)
+    return (match[1], match[2]) if match else None
 
 
 def masked(text: str) -> str:

@@ -34,7 +34,7 @@ class Explanation:
     @property
     def lines(self) -> int:
         """Lines of all files."""
-        return sum(each.lines for each in self.files)
+        return sum(file.lines for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +51,19 @@ def report_of(explained: Sequence[tuple[Explained, Place]]) -> Explanation:
     Within one role the finding that was told first is the first, by the time in the logs, then by
     the order of the files.
     """
-    found: dict[tuple[str, ...], tuple[tuple[int, str, int, int], LoggedFinding]] = {}
-    for index, (each, place) in enumerate(explained):
-        for finding in each.findings:
+    by_key: dict[tuple[str, ...], tuple[tuple[int, str, int, int], LoggedFinding]] = {}
+    for index, (file, place) in enumerate(explained):
+        for finding in file.findings:
             order = (ROLES.index(finding.role), finding.time or "~", index, finding.line)
             ready = replace(finding, command=next_command(finding, place))
             key = finding_key(finding)
-            before = found.get(key)
-            found[key] = (order, ready) if before is None else _folded(before, (order, ready))
-    ordered = sorted(_each_failure_once(list(found.values())), key=lambda item: item[0])
+            before = by_key.get(key)
+            by_key[key] = (order, ready) if before is None else _folded(before, (order, ready))
+    ordered = sorted(_each_failure_once(list(by_key.values())), key=lambda item: item[0])
     return Explanation(
-        tuple(each for each, _ in explained),
+        tuple(file for file, _ in explained),
         tuple(_in_words(_with_edit(finding)) for _, finding in ordered),
-        sum(each.left_out for each, _ in explained),
+        sum(file.left_out for file, _ in explained),
     )
 
 
@@ -90,10 +90,10 @@ _UNSAID = ("unknown", "compile-failed", "refused")
 _MOST_ALIKE = 120
 
 
-def _each_failure_once(found: list[_Placed]) -> list[_Placed]:
+def _each_failure_once(placed: list[_Placed]) -> list[_Placed]:
     """A compilation fails once: what its log and ``analyze_fail.ir`` say of it is one finding."""
-    dumped = [item for item in found if _is_of_dump(item[1])]
-    logged = [item for item in found if not _is_of_dump(item[1])]
+    dumped = [item for item in placed if _is_of_dump(item[1])]
+    logged = [item for item in placed if not _is_of_dump(item[1])]
     for order, finding in dumped:
         place = next((n for n, item in enumerate(logged) if _is_same(item[1], finding)), None)
         if place is None:
@@ -123,7 +123,7 @@ def _joined(log: LoggedFinding, dump: LoggedFinding) -> LoggedFinding:
     """The log's place, with the statement, types and lines of Python that the dump knows."""
     tells_more = log.code == dump.code and dump.message.startswith(log.message)
     teller = dump if tells_more or (log.code in _UNSAID and dump.code not in _UNSAID) else log
-    told = dump.source if dump.source is not None and dump.frames else log.source
+    source = dump.source if dump.source is not None and dump.frames else log.source
     return replace(
         teller,
         file=log.file,
@@ -133,7 +133,7 @@ def _joined(log: LoggedFinding, dump: LoggedFinding) -> LoggedFinding:
         call=dump.call,
         operands=dump.operands,
         inputs=dump.inputs,
-        source=told or dump.source,
+        source=source or dump.source,
         frames=dump.frames or log.frames,
         edit=log.edit or dump.edit,
         command=dump.command,

@@ -54,14 +54,14 @@ def shape_edit(
     Returns:
         None where the message is about something else, or nothing near fits.
     """
-    shapes = [_shape(each) for each in operands]
+    shapes = [_shape(operand) for operand in operands]
     failure = _Failure(message, op, shapes, source)
     if cell in _SIZES and (_PRODUCT.search(message) or _VECTOR.search(message)):
         return _cell_size(failure, _SIZES[cell])
     for pattern, make in _MAKERS:
-        found = pattern.search(message)
-        if found is not None:
-            return make(failure, found)
+        match = pattern.search(message)
+        if match is not None:
+            return make(failure, match)
     return None
 
 
@@ -125,8 +125,8 @@ class _Failure:
 
 
 def _shape(operand: str) -> Shape | None:
-    found = _SHAPE.match(operand)
-    return None if found is None else _numbers(found[1])
+    match = _SHAPE.match(operand)
+    return None if match is None else _numbers(match[1])
 
 
 def _numbers(text: str) -> Shape:
@@ -141,19 +141,19 @@ def _number(node: ast.expr) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _axis(failure: _Failure, found: re.Match[str]) -> Edit | None:
-    rank, got = whole(found[1]), int(found[2])
+def _axis(failure: _Failure, match: re.Match[str]) -> Edit | None:
+    rank, got = whole(match[1]), int(match[2])
     return failure.literal(got, -1 if got > 0 else -rank, "axis") if rank else None
 
 
-def _index(failure: _Failure, found: re.Match[str]) -> Edit | None:
-    count, got = whole(found[1]), int(found[2])
+def _index(failure: _Failure, match: re.Match[str]) -> Edit | None:
+    count, got = whole(match[1]), int(match[2])
     return failure.literal(got, count - 1 if got > 0 else -count) if count else None
 
 
-def _reshape(failure: _Failure, found: re.Match[str]) -> Edit | None:
+def _reshape(failure: _Failure, match: re.Match[str]) -> Edit | None:
     """One dimension made what is left of the elements, the one that has to change least."""
-    have, want = prod(_numbers(found[1])), _numbers(found[2])
+    have, want = prod(_numbers(match[1])), _numbers(match[2])
     for place in range(len(want)):
         open_shape = (*want[:place], -1, *want[place + 1 :])
         if (node := failure.numbers(open_shape)) is not None:
@@ -241,9 +241,9 @@ def _cell_size(failure: _Failure, argument: str) -> Edit | None:
     return Edit(setting=f"{argument} of {ast.unparse(called[0])}", value=value)
 
 
-def _perm(failure: _Failure, found: re.Match[str]) -> Edit | None:
+def _perm(failure: _Failure, match: re.Match[str]) -> Edit | None:
     """As many axes as there are: the last ones, in the order asked for."""
-    got, rank = whole(found[1]), whole(found[2])
+    got, rank = whole(match[1]), whole(match[2])
     for order in itertools.permutations(range(got)) if got < _MOST_AXES else ():
         node = failure.numbers(order)
         if node is None:
@@ -256,28 +256,28 @@ def _perm(failure: _Failure, found: re.Match[str]) -> Edit | None:
     return None
 
 
-def _divisor(failure: _Failure, found: re.Match[str]) -> Edit | None:
-    parts, size = whole(found[1]), whole(found[2])
+def _divisor(failure: _Failure, match: re.Match[str]) -> Edit | None:
+    parts, size = whole(match[1]), whole(match[2])
     fitting = [n for n in range(1, size + 1) if size % n == 0]
     near = min(fitting, key=lambda n: (abs(n - parts), n), default=None)
     return None if near is None else failure.literal(parts, near, "output_num")
 
 
-def _key(failure: _Failure, found: re.Match[str]) -> Edit | None:
-    keys = re.findall(r"'(\w+)':", found[2])
-    near = keys if len(keys) == 1 else get_close_matches(found[1], keys, 1)
-    return _text(failure, found[1], near)
+def _key(failure: _Failure, match: re.Match[str]) -> Edit | None:
+    keys = re.findall(r"'(\w+)':", match[2])
+    near = keys if len(keys) == 1 else get_close_matches(match[1], keys, 1)
+    return _text(failure, match[1], near)
 
 
-def _type(failure: _Failure, found: re.Match[str]) -> Edit | None:
+def _type(failure: _Failure, match: re.Match[str]) -> Edit | None:
     """The type itself: no text is one."""
-    near = get_close_matches(found[1], [name.lower() for name in BITS], 1)
-    return _text(failure, found[1], [f"mindspore.{near[0]}"] if near else (), as_text=False)
+    near = get_close_matches(match[1], [name.lower() for name in BITS], 1)
+    return _text(failure, match[1], [f"mindspore.{near[0]}"] if near else (), as_text=False)
 
 
-def _attribute(failure: _Failure, found: re.Match[str]) -> Edit | None:
+def _attribute(failure: _Failure, match: re.Match[str]) -> Edit | None:
     """The operator whose name is near."""
-    asked = found[1] or found[2]
+    asked = match[1] or match[2]
     names = {op.lower() for op in operators()}
     names |= {re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", op).lower() for op in operators()}
     near = get_close_matches(asked, sorted(names), 1, 0.8)

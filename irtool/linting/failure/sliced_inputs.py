@@ -30,7 +30,7 @@ def sliced_input(message: str, operands: Sequence[str], inputs: Sequence[str]) -
     Returns:
         "" where the sizes say nothing of the kind.
     """
-    shapes = [shape for each in inputs if (shape := _shape(each))]
+    shapes = [shape for tensor_type in inputs if (shape := _shape(tensor_type))]
     reshaped = _RESHAPE.search(message)
     if reshaped is not None:
         have, want = _numbers(reshaped[1]), _numbers(reshaped[2])
@@ -41,7 +41,7 @@ def sliced_input(message: str, operands: Sequence[str], inputs: Sequence[str]) -
         fits = len(operands) > 1 and _shape(operands[1])[-1:] == (left,)  # if transposed
         return "" if fits else _told(left, right, (left,), shapes)
     if _BROADCAST.search(message):
-        both = [shape for each in operands if (shape := _shape(each))]
+        both = [shape for tensor_type in operands if (shape := _shape(tensor_type))]
         if len(both) == 2:
             pairs = zip(reversed(both[0]), reversed(both[1]), strict=False)
             unequal = [pair for pair in pairs if pair[0] != pair[1] and 1 not in pair]
@@ -58,7 +58,7 @@ def _told(have: int, want: int, sizes: Sequence[int], inputs: Sequence[tuple[int
     if low <= 0 or low == high or high % low:
         return ""
     times = high // low
-    found = next(
+    dimension = next(
         (
             size
             for shape in inputs
@@ -67,19 +67,19 @@ def _told(have: int, want: int, sizes: Sequence[int], inputs: Sequence[tuple[int
         ),
         None,
     )
-    if found is None:
+    if dimension is None:
         return ""
     than = "more" if have > want else "fewer"
     return (
-        f"there are {times} times {than} elements than fit, and the dimension of {found} is an "
+        f"there are {times} times {than} elements than fit, and the dimension of {dimension} is an "
         "input's: if the dataset is cut, dataset_strategy (or full_batch) may name the wrong "
         "number of slices; if not, the shape is wrong"
     )
 
 
 def _shape(text: str) -> tuple[int, ...]:
-    found = _SHAPE.match(text)
-    return () if found is None else _numbers(found[1])
+    match = _SHAPE.match(text)
+    return () if match is None else _numbers(match[1])
 
 
 def _numbers(text: str) -> tuple[int, ...]:

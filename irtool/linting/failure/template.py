@@ -35,21 +35,21 @@ class Template:
         start = text.find(self.literals[0])
         if start < 0:
             return None
-        at = start + len(self.literals[0])
+        position = start + len(self.literals[0])
         values: dict[str, str] = {}
         for name, kind, literal in zip(self.names, self.kinds, self.literals[1:], strict=True):
-            end = text.find(literal, at) if literal else len(text)
+            end = text.find(literal, position) if literal else len(text)
             if end < 0:
                 return None
-            value = text[at : min(end, at + _MOST)].strip()
+            value = text[position : min(end, position + _MOST)].strip()
             if kind:
-                found = _KINDS[kind].match(value)
-                if found is None:
+                match = _KINDS[kind].match(value)
+                if match is None:
                     return None
-                value = found.group()
+                value = match.group()
             if name:
                 values[name] = value
-            at = end + len(literal)
+            position = end + len(literal)
         return values
 
 
@@ -72,9 +72,9 @@ def filled(text: str, values: dict[str, str]) -> str:
     A place of kind ``bytes`` gets its number in binary units: ``1.5 MiB``.
     """
 
-    def value(found: re.Match[str]) -> str:
-        given = values.get(found[1], "")
-        return _bytes(given) if found[2] == "bytes" else given
+    def value(match: re.Match[str]) -> str:
+        given = values.get(match[1], "")
+        return _bytes(given) if match[2] == "bytes" else given
 
     return _PLACE.sub(value, text)
 

@@ -31,9 +31,9 @@ AXES: dict[str, Callable[[Case], str]] = {}
 def axes(name: str) -> Callable[[Callable[[Case], str]], Callable[[Case], str]]:
     """Register what says the axes of a call whose entry names this function."""
 
-    def register(told: Callable[[Case], str]) -> Callable[[Case], str]:
-        AXES[name] = told
-        return told
+    def register(axes_function: Callable[[Case], str]) -> Callable[[Case], str]:
+        AXES[name] = axes_function
+        return axes_function
 
     return register
 

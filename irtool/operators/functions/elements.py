@@ -107,7 +107,7 @@ def index(case: Case, base: Base) -> Sharding:
     if count > 2 or len(case.tensors) != 1 + count:
         raise Unsure(f"Index into {count} dimensions with {len(case.tensors) - 1} indices")
     first = case.strategy[0]
-    whole = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
+    index_maps = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
     out = (WHOLE,) * len(case.result(0))
     over = tuple(axis for axis, split in enumerate(first) if split > 1)
     why = "the table is split"
@@ -117,7 +117,7 @@ def index(case: Case, base: Base) -> Sharding:
     alone = Collective("AllReduce", own, "sum", "one piece", 0, case.result(0), group_name(own))
     return Sharding(
         first,
-        (identity_map(count), *whole),
+        (identity_map(count), *index_maps),
         (out,),
         reductions,
         exchanges=() if over else (alone,),

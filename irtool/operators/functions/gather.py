@@ -120,11 +120,11 @@ def embedding(case: Case, base: Base) -> Sharding:
         if case.attribute(name) != value:
             message = f"{name} must be {value}, not {case.attribute(name)}"
             case.refuse("attribute", message, GET_ATTRS)
-    for product, whole, what in (
+    for product, full, what in (
         (prod(case.strategy[1]), case.devices, "table"),
         (prod(case.strategy[0]), 1, "indices"),
     ):
-        if product not in (1, whole):
+        if product not in (1, full):
             message = f"the split of the {what} is not supported: {case.strategy}"
             case.refuse("gather-mode", message, "gather_info.cc:CheckProductValidity")
     ranks = [len(case.shape(index)) for index in (0, 1)]
@@ -424,24 +424,24 @@ def _axis_output(case: Case, axis: int, sharding: Sharding) -> Sharding:
     if axis == 0:
         rows: MapEntry = WHOLE if all_reduce else len(table) - 1
         out: TensorMap = (rows, *others, *columns)
-        whole = local_shape(case.result(0), (1, *(1 for _ in others), *table[1:]))
+        unscattered = local_shape(case.result(0), (1, *(1 for _ in others), *table[1:]))
         kind = "AllReduce" if all_reduce else "ReduceScatter"
         return replace(
             sharding,
             output_maps=(out,),
-            reductions=(Reduction(kind, (0,), "sum", why, 0, whole),),
+            reductions=(Reduction(kind, (0,), "sum", why, 0, unscattered),),
         )
     if dynamic:
         raise Unsure("a split column axis with dynamic indices")
-    whole = local_shape(case.result(0), (table[0], *(1 for _ in indices)))
+    unscattered = local_shape(case.result(0), (table[0], *(1 for _ in indices)))
     over_rows = replace(
         sharding,
         output_matrix=(1, table[0] * table[1]),
         output_maps=((0, *(WHOLE for _ in indices)),),
-        reductions=(Reduction("ReduceScatter", (1,), "sum", why, 0, whole),),
+        reductions=(Reduction("ReduceScatter", (1,), "sum", why, 0, unscattered),),
     )
     if not is_whole(case):
         return over_rows
     # MindSpore adds up everywhere then, but notes a result that is scattered.
-    everywhere = (Reduction("AllReduce", (1,), "sum", why, 0, whole),)
-    return replace(over_rows, reductions=everywhere, output_slices=((0, whole),))
+    everywhere = (Reduction("AllReduce", (1,), "sum", why, 0, unscattered),)
+    return replace(over_rows, reductions=everywhere, output_slices=((0, unscattered),))

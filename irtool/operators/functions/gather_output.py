@@ -21,8 +21,8 @@ ROWS = "rows of the table are split"
 def output_strategies(case: Case) -> tuple[Shape, Shape]:
     """The splits of a result that is added up everywhere, and of one that is scattered."""
     table, indices = case.strategy[:2]
-    whole = indices + table[1:]
-    return whole, (whole[0] * table[0], *whole[1:]) if whole else whole
+    summed = indices + table[1:]
+    return summed, (summed[0] * table[0], *summed[1:]) if summed else summed
 
 
 def is_whole(case: Case) -> bool:
@@ -44,10 +44,10 @@ def check_output(case: Case, axis: int, batch: int, *, scatters: bool) -> None:
     if axis != 0 and batch != 0:
         message = "an output strategy needs axis 0 or no batch dimensions"
         case.refuse("out-strategy", message, OUTPUT)
-    whole, split = output_strategies(case)
-    wanted = {whole, split} if scatters else {whole}
+    summed, split = output_strategies(case)
+    wanted = {summed, split} if scatters else {summed}
     if case.out_strategy[0] not in wanted:
-        listed = " or ".join(str(each) for each in sorted(wanted))
+        listed = " or ".join(str(strategy) for strategy in sorted(wanted))
         message = f"the output strategy {case.out_strategy[0]} must be {listed}"
         case.refuse("out-strategy", message, OUTPUT)
 

@@ -209,44 +209,44 @@ def _fused(case: Case, axes: str, *, single: bool, ring: bool) -> Sharding:
 
 def _optional_maps(case: Case, entry: dict[str, int], single: bool) -> tuple[TensorMap, ...]:
     """Maps of the optional inputs that are there. ``single``: there is one query token only."""
-    found: list[TensorMap] = []
+    maps: list[TensorMap] = []
     for position, operand in enumerate(case.call.inputs[3:], start=3):
         if operand.shape is None:
             continue
-        found.append(_optional_map(case, position, operand.shape, entry, single))
-    if len(found) != len(case.tensors) - 3:
+        maps.append(_optional_map(case, position, operand.shape, entry, single))
+    if len(maps) != len(case.tensors) - 3:
         raise Unsure("lists of tensors among the optional inputs")
-    return tuple(found)
+    return tuple(maps)
 
 
 def _optional_map(
     case: Case, position: int, shape: Shape, entry: dict[str, int], single: bool
 ) -> TensorMap:
-    whole: TensorMap = (WHOLE,) * len(shape)
+    unsplit: TensorMap = (WHOLE,) * len(shape)
     batch, heads, sequence = entry["b"], entry["n"], entry["s"]
     if position == SHIFT and len(shape) == 4:
         last = (WHOLE, sequence) if single else (sequence, WHOLE)
         return (batch, heads, *last)
     if position == MASK and single:
         middle = (WHOLE,) * (len(shape) - 2)
-        return (batch, *middle, sequence) if len(shape) in (2, 3, 4) else whole
+        return (batch, *middle, sequence) if len(shape) in (2, 3, 4) else unsplit
     if position == MASK:
         rows = sequence if case.number("sparse_mode") == 0 else WHOLE
         first = {2: (), 3: (WHOLE if shape[0] == 1 else batch,), 4: (batch, WHOLE)}
-        return (*first[len(shape)], rows, WHOLE) if len(shape) in first else whole
+        return (*first[len(shape)], rows, WHOLE) if len(shape) in first else unsplit
     if position in LENGTHS and len(shape) == 1:
         return (batch,)
     if position in ANTIQUANT:
         if case.number("antiquant_mode") == 1:
-            return (WHOLE, batch, WHOLE) if len(shape) == 3 else whole
+            return (WHOLE, batch, WHOLE) if len(shape) == 3 else unsplit
         known = {
             "BSH": (WHOLE, 0),
             "BNSD": (WHOLE, 0, WHOLE, WHOLE),
             "BSND": (WHOLE, WHOLE, 0, WHOLE),
         }
-        found = known.get(input_layout(case), whole)
-        return found if len(found) == len(shape) else whole
-    return whole
+        tensor_map = known.get(input_layout(case), unsplit)
+        return tensor_map if len(tensor_map) == len(shape) else unsplit
+    return unsplit
 
 
 def _along_sequence(case: Case, matrix: Shape, axes: str) -> tuple[int, ...]:

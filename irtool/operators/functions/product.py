@@ -143,8 +143,8 @@ def with_split_sum(case: Case, sharding: Sharding, check: str) -> Sharding:
     if rows == m or k == 1:
         return sharding
     result = case.result(0)
-    whole = (result[0] // m if result[0] > 0 else -1, result[1] // n if result[1] > 0 else -1)
-    scatter = Reduction("ReduceScatter", (1,), "sum", "k is contracted and split", 0, whole)
+    unscattered = (result[0] // m if result[0] > 0 else -1, result[1] // n if result[1] > 0 else -1)
+    scatter = Reduction("ReduceScatter", (1,), "sum", "k is contracted and split", 0, unscattered)
     return replace(sharding, reductions=(scatter,), output_matrix=(m * k, n), output_maps=((1, 0),))
 
 
@@ -223,7 +223,7 @@ def _several_dimensions(case: Case, matrix: Shape, maps: tuple[TensorMap, ...]) 
         TensorLayout(matrix, tensor_map, case.shape(index)).slice_shape
         for index, tensor_map in enumerate(maps)
     ]
-    found = [
+    reductions = [
         Reduction(
             "AllGather", axes_of(matrix, axes), "", "gathered for the product", None, local[i], i
         )
@@ -232,17 +232,17 @@ def _several_dimensions(case: Case, matrix: Shape, maps: tuple[TensorMap, ...]) 
     ]
     if split_of(matrix, scattered) > 1:
         why = "k is contracted and split"
-        found.append(Reduction("ReduceScatter", axes_of(matrix, scattered), "sum", why, 0))
+        reductions.append(Reduction("ReduceScatter", axes_of(matrix, scattered), "sum", why, 0))
     lead = maps[0][:-2] if len(maps[0]) >= len(maps[1]) else maps[1][:-2]
     out = (*lead, entry_of(out_rows), entry_of(out_columns))
     raw = _gathered_shapes(case, matrix, gathers, local)
     raw_out = _product_shape(case, raw)
-    found = [replace(r, shape=raw_out) if r.op == "ReduceScatter" else r for r in found]
+    reductions = [replace(r, shape=raw_out) if r.op == "ReduceScatter" else r for r in reductions]
     return Sharding(
         matrix,
         maps,
         (out,),
-        tuple(found),
+        tuple(reductions),
         raw_inputs=tuple(enumerate(raw)),
         complete=True,
         replaced="gathers, a local product, and a ReduceScatter",

@@ -51,8 +51,8 @@ def _scattered(case: Case) -> Sharding:
         message = f"updates must be split like indices and the rows of the input: {case.strategy}"
         case.refuse("axis-mismatch", message)
     plain = identity_map(len(first))
-    whole = (WHOLE,) * len(indices)
-    return Sharding(first, (plain, whole, (*whole, *plain[1:])), (plain,))
+    unsplit = (WHOLE,) * len(indices)
+    return Sharding(first, (plain, unsplit, (*unsplit, *plain[1:])), (plain,))
 
 
 @axes("scatter_nd")
@@ -134,8 +134,8 @@ def _check_updates(case: Case, depth: int) -> None:
 def _scattered_nd(case: Case, depth: int) -> Sharding:
     first, indices, _ = case.strategy
     plain = identity_map(len(first))
-    whole = (WHOLE,) * len(indices)
-    return Sharding(first, (plain, whole, (*whole[:-1], *plain[depth:])), (plain,))
+    unsplit = (WHOLE,) * len(indices)
+    return Sharding(first, (plain, unsplit, (*unsplit[:-1], *plain[depth:])), (plain,))
 
 
 REDUCED = {"Sum": "sum", "Prod": "prod", "Min": "min", "Max": "max"}

@@ -25,10 +25,10 @@ def line_space(case: Case, base: Base) -> Sharding:
     free = dynamic and case.call.op == "Arange"
     size = 0 if free else case.call.results[0].divisible_shape[0]
     # Arange is left whole where it does not divide; the others are refused then.
-    whole = free or (size % case.devices != 0 and case.call.op == "Arange")
+    is_unsplit = free or (size % case.devices != 0 and case.call.op == "Arange")
     if not case.strategy and not case.generated and case.call.op != "Arange":
         case.refuse("strategy-size", "the strategy is given, but holds nothing")
-    strategy = case.strategy or ((1 if whole else case.devices,),)
+    strategy = case.strategy or ((1 if is_unsplit else case.devices,),)
     if len(strategy) != 1 or len(strategy[0]) != 1:
         case.refuse("strategy-size", f"the strategy must have the form ((n,),), not {strategy}")
     split = strategy[0][0]
@@ -128,8 +128,8 @@ def init_routing(case: Case, base: Base) -> Sharding:
     """All is whole; a split of x is passed over unless both of its dimensions are."""
     if all(split != 1 for split in case.strategy[0]):
         case.refuse("axis-split", f"x can not be split, strategy {case.strategy[0]}")
-    whole = replace(case, strategy=tuple((1,) * len(row) for row in case.strategy))
-    return unsplit_everywhere(whole, base)
+    undivided = replace(case, strategy=tuple((1,) * len(row) for row in case.strategy))
+    return unsplit_everywhere(undivided, base)
 
 
 @axes("capacity_router")

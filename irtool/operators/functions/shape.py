@@ -106,7 +106,7 @@ def stacked(case: Case, base: Base) -> Sharding:
 def slice_axes(case: Case) -> str:
     """The dimensions that are taken whole."""
     names = " ".join(
-        f"x{axis}" if whole else f"!x{axis}" for axis, whole in enumerate(_taken_whole(case))
+        f"x{axis}" if is_whole else f"!x{axis}" for axis, is_whole in enumerate(_taken_whole(case))
     )
     return f"[{names}]{' [*.]' * (len(case.tensors) - 1)} -> [{names}]"
 
@@ -114,8 +114,8 @@ def slice_axes(case: Case) -> str:
 def _taken_whole(case: Case) -> list[bool]:
     begin, size = case.numbers("begin"), case.numbers("size")
     return [
-        start == 0 and (taken == whole or whole == DYNAMIC)
-        for start, taken, whole in zip(begin, size, case.shape(0), strict=True)
+        start == 0 and (taken == extent or extent == DYNAMIC)
+        for start, taken, extent in zip(begin, size, case.shape(0), strict=True)
     ]
 
 
@@ -233,8 +233,8 @@ def _steps(case: Case) -> list[_Step]:
             raise Unsure("more strides than dimensions")
         start = 0 if begins & bit else _at(begin, place)
         stop = shape[source] if ends & bit else _at(end, place)
-        whole = _is_whole(case, source, place, start, stop)
-        steps.append(_Step(source, whole, _at(strides, place, 1), bool(shrinks & bit)))
+        is_whole = _is_whole(case, source, place, start, stop)
+        steps.append(_Step(source, is_whole, _at(strides, place, 1), bool(shrinks & bit)))
         source += 1
     return steps
 

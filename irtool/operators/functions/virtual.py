@@ -93,8 +93,8 @@ def virtual_output(case: Case, base: Base) -> Sharding:
 
 def _output_strategy(case: Case) -> Strategy:
     shape = case.tensors[0].divisible_shape
-    whole = case.context.full_batch or not shape or shape[0] % case.devices != 0
-    return (tuple(1 if place or whole else case.devices for place in range(len(shape))),)
+    is_whole = case.context.full_batch or not shape or shape[0] % case.devices != 0
+    return (tuple(1 if place or is_whole else case.devices for place in range(len(shape))),)
 
 
 @irregular("get_next", self_checked=True)

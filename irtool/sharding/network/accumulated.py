@@ -81,7 +81,11 @@ def _given_whole(analysis: Analysis, weight: Weight) -> Node | None:
         node = use.node
         if node in analysis.judged or operator_of(primitive(node)).is_("any_gradient"):
             continue
-        others = (one for at, one in enumerate(analysis.network.inputs[node]) if at != use.position)
+        others = (
+            one
+            for position, one in enumerate(analysis.network.inputs[node])
+            if position != use.position
+        )
         if any(_is_sum(analysis, one, weight.shape) for one in others):
             return node
     return None

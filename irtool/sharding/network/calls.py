@@ -199,10 +199,10 @@ def _with_sizes(operand: Operand, known: Sequence[Sizes]) -> Operand:
 
 
 def _with_sizes_of(tensor: Operand, known: Sequence[Sizes], index: int) -> Operand:
-    found = fitting(known, index, tensor.shape) if tensor.shape else None
-    if found is None:
+    sizes = fitting(known, index, tensor.shape) if tensor.shape else None
+    if sizes is None:
         return tensor
-    return replace(tensor, divisors=found.divisors, symbols=found.symbols)
+    return replace(tensor, divisors=sizes.divisors, symbols=sizes.symbols)
 
 
 def _outputs(node: Node) -> tuple[Operand, ...]:

@@ -183,16 +183,16 @@ class _Counter:
 
     def gradient_of(self, judged: Judged, item: Collective) -> tuple[bool, bool]:
         """Whether what an operator communicates has a gradient, and whether that is constant."""
-        found, node = self.gradients, judged.node
+        gradients, node = self.gradients, judged.node
         if item.output is not None:
-            constant = id(node) in found.constant and not _waits(judged)
-            return node in found.nodes, constant
+            constant = id(node) in gradients.constant and not _waits(judged)
+            return node in gradients.nodes, constant
         if not self.used:
-            for use in found.uses:
+            for use in gradients.uses:
                 self.used.setdefault(use.node, set()).add(use.position)
         places = self.used.get(node, ())
         tensors = {judged.call.slots.tensor(place, 0) for place in places}
-        return item.input in tensors and node in found.nodes, False
+        return item.input in tensors and node in gradients.nodes, False
 
     def is_first(self, node: Node, item: Hashable) -> bool:
         """Whether a communication of a gradient was not met before; then it is from now on.
@@ -214,10 +214,10 @@ class _Counter:
         """The micro-batch that a node computes for: its own word, or that of what it is made of."""
         todo, seen = [node], {node}
         while todo:
-            found = todo.pop()
-            if found.micro is not None and found.attribute(HANDED_OVER) is None:
-                return found.micro
-            for source in self.analysis.network.inputs[found]:
+            current = todo.pop()
+            if current.micro is not None and current.attribute(HANDED_OVER) is None:
+                return current.micro
+            for source in self.analysis.network.inputs[current]:
                 if isinstance(source, Node) and source not in seen and source not in self.shared:
                     seen.add(source)
                     todo.append(source)
@@ -240,13 +240,18 @@ class _Counter:
             yield StepCommunication(op, ranks, size, "backward", count, f"{AGAIN}{what}")
         back = GRADIENT_OF.get(op)
         if gradient and back is not None and not (constant and back == FOLDED):
-            whole = size
+            gradient_size = size
             if size is not None and op == "AllGather":
-                whole = size * len(ranks)
+                gradient_size = size * len(ranks)
             elif size is not None and op == "ReduceScatter":
-                whole = size // len(ranks)
+                gradient_size = size // len(ranks)
             yield StepCommunication(
-                back, ranks, whole, "backward", count, f"gradient of {why.removeprefix(FORWARD_OF)}"
+                back,
+                ranks,
+                gradient_size,
+                "backward",
+                count,
+                f"gradient of {why.removeprefix(FORWARD_OF)}",
             )
 
 
@@ -313,12 +318,12 @@ def _not_counted(
     analysis: Analysis, again: Recomputed, redistributions: Iterable[Redistribution]
 ) -> Iterator[str]:
     """Say which communications of a step this dump does not show, and note it once each."""
-    found = list(_not_shown(analysis))
+    not_shown = list(_not_shown(analysis))
     if again.unmeasured:
         names = ", ".join(sorted(again.unmeasured))
         message = f"what the gradient of {names} reads was not measured"
-        found.append((f"{message}: what is recomputed for it alone is not counted", None))
-    for message, node in found:
+        not_shown.append((f"{message}: what is recomputed for it alone is not counted", None))
+    for message, node in not_shown:
         analysis.note(message, node)
         yield message
     for node, judged in analysis.judged.items():
@@ -372,7 +377,7 @@ def _of_network(counter: _Counter) -> Iterator[tuple[Node, StepCommunication]]:
             item.op, ranks, size, node, why, gradient=node in counter.gradients.nodes,
             again=node in counter.again.nodes, once=once,
         )  # fmt: skip
-        yield from ((node, each) for each in pair)
+        yield from ((node, communication) for communication in pair)
 
 
 def _hands_over_weight(analysis: Analysis, transfer: Node) -> bool:
@@ -428,7 +433,11 @@ def _of_operators(counter: _Counter) -> Iterator[tuple[Node, StepCommunication]]
                 again=node in counter.again.behind,
             )  # fmt: skip
             forward = counter.needed.computes(node) and id(node) not in counter.same
-            yield from ((node, each) for each in pair if forward or each.phase == "backward")
+            yield from (
+                (node, communication)
+                for communication in pair
+                if forward or communication.phase == "backward"
+            )
 
 
 def _of_parts(counter: _Counter, item: Redistribution) -> Iterator[tuple[Use, StepCommunication]]:
@@ -443,7 +452,7 @@ def _of_parts(counter: _Counter, item: Redistribution) -> Iterator[tuple[Use, St
             constant=Use(edge.consumer, edge.position) in counter.gradients.constant_uses,
             again=use in counter.again.chains,
         )  # fmt: skip
-        yield from ((use, each) for each in pair)
+        yield from ((use, communication) for communication in pair)
 
 
 def _is_in_parts(counter: _Counter, edge: Edge) -> bool:
@@ -499,7 +508,11 @@ def _of_redistributions(
                 step.op, step.ranks, tensor_bytes(dtype, step.input_shape), edge.consumer,
                 "redistribution", gradient=backward, constant=constant, again=again,
             )  # fmt: skip
-            yield from ((use, each) for each in pair if forward or each.phase == "backward")
+            yield from (
+                (use, communication)
+                for communication in pair
+                if forward or communication.phase == "backward"
+            )
 
 
 def _left_of(counter: _Counter, item: Redistribution) -> Hashable:
@@ -587,8 +600,8 @@ def _mirrors_of(counter: _Counter, weight: Weight) -> tuple[bool, int]:
     graphs = [user.graph.name for user in users if user.graph is not None]
     direct = [use.node for use in network.users_of(weight.parameter) if use.node in network.forward]
     inner = any(network.called(use.node) for use in network.users_of(weight.parameter))
-    each = graphs if len(direct) == 1 and network.called(direct[0]) else set(graphs)
-    return inner, sum(counter.instances.get(name, 1) for name in each) or 1
+    holders = graphs if len(direct) == 1 and network.called(direct[0]) else set(graphs)
+    return inner, sum(counter.instances.get(name, 1) for name in holders) or 1
 
 
 def _waits(judged: Judged) -> bool:

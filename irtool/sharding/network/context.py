@@ -74,9 +74,9 @@ class ParallelContext:
         Raises:
             ValueError: a value can't be right; the message names key and value.
         """
-        found = context_fields(values)
-        found.update({key: value for key, value in overrides.items() if value is not None})
-        return cls(**cast("dict[str, Any]", found))
+        fields = context_fields(values)
+        fields.update({key: value for key, value in overrides.items() if value is not None})
+        return cls(**cast("dict[str, Any]", fields))
 
     @property
     def stage_size(self) -> int:
@@ -162,15 +162,15 @@ def context_fields(values: Mapping[str, object]) -> dict[str, object]:
     Raises:
         ValueError: a value can't be right; the message names key and value.
     """
-    found: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for key, value in values.items():
         reader = _READERS.get(key)
         if reader is not None and value is not None:
             name, read = reader
-            found[name] = read(key, value)
-    found.update(_optimizer_config(values.get("parallel_optimizer_config")))
-    found.update(dataset_of(values))
-    return found
+            fields[name] = read(key, value)
+    fields.update(_optimizer_config(values.get("parallel_optimizer_config")))
+    fields.update(dataset_of(values))
+    return fields
 
 
 def _check(context: ParallelContext) -> None:
@@ -313,19 +313,19 @@ def _optimizer_config(value: object) -> dict[str, object]:
     if not isinstance(config, Mapping):
         raise ValueError(f"{key} must be a table, but is {value!r}")
     table = cast("Mapping[str, object]", config)
-    found: dict[str, object] = {}
+    fields: dict[str, object] = {}
     if "parallel_optimizer_threshold" in table:
         name = f"{key}.parallel_optimizer_threshold"
         threshold = _number(name, table["parallel_optimizer_threshold"])
         # -1 stands for the default.
-        found["threshold"] = DEFAULT_THRESHOLD if threshold == -1 else threshold
+        fields["threshold"] = DEFAULT_THRESHOLD if threshold == -1 else threshold
     if "optimizer_weight_shard_size" in table:
         name = f"{key}.optimizer_weight_shard_size"
-        found["weight_shard_size"] = _shard_size(name, table["optimizer_weight_shard_size"])
+        fields["weight_shard_size"] = _shard_size(name, table["optimizer_weight_shard_size"])
     if "gradient_accumulation_shard" in table:
         name = f"{key}.gradient_accumulation_shard"
-        found["accumulation_shard"] = _flag(name, table["gradient_accumulation_shard"])
-    return found
+        fields["accumulation_shard"] = _flag(name, table["gradient_accumulation_shard"])
+    return fields
 
 
 def dataset_of(values: Mapping[str, object]) -> dict[str, object]:
@@ -433,6 +433,6 @@ def _layout_call(item: ast.expr) -> dict[str, object]:
     values |= {keyword.arg: keyword.value for keyword in item.func.keywords if keyword.arg}
     if item.keywords:
         raise ValueError(ast.dump(item))
-    found: dict[str, object] = {key: ast.literal_eval(value) for key, value in values.items()}
-    found["tensor_map"] = [ast.literal_eval(axis) for axis in item.args]
-    return found
+    arguments: dict[str, object] = {key: ast.literal_eval(value) for key, value in values.items()}
+    arguments["tensor_map"] = [ast.literal_eval(axis) for axis in item.args]
+    return arguments

@@ -29,7 +29,7 @@ class DatasetSlice:
 
 def dataset_slices(analysis: Analysis) -> list[DatasetSlice]:
     """What this rank reads of each input of the network."""
-    found: list[DatasetSlice] = []
+    slices: list[DatasetSlice] = []
     for node, judged in analysis.judged.items():
         name = primitive(node)
         if name not in ("_VirtualDataset", "GetNext") or judged.judgement.verdict != "legal":
@@ -37,14 +37,14 @@ def dataset_slices(analysis: Analysis) -> list[DatasetSlice]:
         layouts = judged.judgement.output_layouts
         for index, layout in enumerate(layouts):
             source = _input(analysis, node, judged.call.slots.operand(index))
-            known = [item for item in found if item.parameter is source]
+            known = [item for item in slices if item.parameter is source]
             if source is not None and known:
                 continue
             context = analysis.operators
             piece = layout.piece(context.own_rank - context.devices[0])
             label = source.name if source is not None else str(index)
-            found.append(DatasetSlice(label, source, piece.shape, piece.offset, layout))
-    return found
+            slices.append(DatasetSlice(label, source, piece.shape, piece.offset, layout))
+    return slices
 
 
 def _input(analysis: Analysis, node: Node, position: int | None) -> GraphParameter | None:
@@ -75,13 +75,13 @@ def outer_parameter(network: Network, source: Source | None) -> GraphParameter |
 
 def _indirect_calls(network: Network, name: str) -> list[Node]:
     """Calls of the differentiated graph: ``J(@G)`` applied to arguments."""
-    found: list[Node] = []
+    calls: list[Node] = []
     for node, callee in network.callee.items():
         if isinstance(callee, Node) and primitive(callee) == "J":
             graph = network.first(callee)
             if getattr(graph, "name", None) == name:
-                found.append(node)
-    return found
+                calls.append(node)
+    return calls
 
 
 def check_result(analysis: Analysis) -> None:
@@ -148,4 +148,6 @@ def _batch_layout(analysis: Analysis, shape: Shape, split: int) -> TensorLayout:
     if split != size:
         matrix = (*matrix, size // split)
     shift = len(matrix) - rank
-    return TensorLayout(matrix, tuple(rank - 1 - at + shift for at in range(rank)), shape)
+    return TensorLayout(
+        matrix, tuple(rank - 1 - dimension + shift for dimension in range(rank)), shape
+    )

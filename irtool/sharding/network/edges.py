@@ -156,8 +156,8 @@ class EdgeFinder:
             index: the item's; -1 if it is no constant.
         """
         source = self.analysis.network.first(item)
-        found = source.output_type if isinstance(source, Node) else None
-        kind = found.type if found is not None else None
+        abstract = source.output_type if isinstance(source, Node) else None
+        kind = abstract.type if abstract is not None else None
         if index < 0 or not isinstance(kind, SequenceType):
             return index
         return first + sum(_width(one) for one in kind.elements[:index])
@@ -189,10 +189,10 @@ class EdgeFinder:
 
     def _repeats(self, caller: Graph, graph: Graph) -> bool:
         key = caller.name, graph.name
-        found = self.loops.get(key)
-        if found is None:
-            found = self.loops[key] = _leads_back(self.analysis.network, caller, graph)
-        return found
+        is_loop = self.loops.get(key)
+        if is_loop is None:
+            is_loop = self.loops[key] = _leads_back(self.analysis.network, caller, graph)
+        return is_loop
 
     def _leave(
         self, walk: _Walk, producer: Node, result: Node, output: int, tuple_index: int
@@ -260,16 +260,18 @@ def _named(network: Network, graph: Graph) -> Iterator[str]:
 
 def redistribute(analysis: Analysis) -> list[Redistribution]:
     """What is inserted on every edge, in MindSpore's order; refusals go to the analysis."""
-    found = [_reshape(analysis, node) for node in analysis.judged if primitive(node) == "Reshape"]
+    redistributions = [
+        _reshape(analysis, node) for node in analysis.judged if primitive(node) == "Reshape"
+    ]
     finder = EdgeFinder(analysis)
     for port in analysis.order:
         if not isinstance(port, Node) or is_silent(primitive(port)):
             continue
         if port in analysis.judged:
-            found.extend(_on_edge(analysis, edge) for edge in finder.edges(port))
+            redistributions.extend(_on_edge(analysis, edge) for edge in finder.edges(port))
         elif is_received(analysis, port):
-            found.extend(_of_other_stage(analysis, finder.edges(port)))
-    return found
+            redistributions.extend(_of_other_stage(analysis, finder.edges(port)))
+    return redistributions
 
 
 def _of_other_stage(analysis: Analysis, edges: Iterable[Edge]) -> Iterator[Redistribution]:
@@ -292,9 +294,9 @@ def _on_edge(analysis: Analysis, edge: Edge) -> Redistribution:
     apart = _exchanged(analysis, edge, source, target)
     if apart is None:
         return Redistribution(edge, source, target, None, PARTS)
-    found = _inferred(analysis, edge, source, target, edge.consumer, keep_reshape=False)
-    _check_type(analysis, found)
-    return replace(found, in_parts=apart) if apart else found
+    redistribution = _inferred(analysis, edge, source, target, edge.consumer, keep_reshape=False)
+    _check_type(analysis, redistribution)
+    return replace(redistribution, in_parts=apart) if apart else redistribution
 
 
 def _exchanged(
@@ -327,16 +329,16 @@ def _exchanged(
         return None
 
 
-def _check_type(analysis: Analysis, found: Redistribution) -> None:
+def _check_type(analysis: Analysis, redistribution: Redistribution) -> None:
     """Refuse a collective that is of no such type; around a Reshape MindSpore casts."""
-    edge = found.edge
+    edge = redistribution.edge
     holder, position = (edge.consumer, edge.position)
     if edge.tie is not None:
         holder, position = (edge.tie, edge.item)
     # A Cast without a strategy stands before what is inserted.
     abstract = holder.input_types[position] if position < len(holder.input_types) else None
     dtypes = [dtype for dtype, _ in abstract.tensors] if abstract is not None else []
-    gathers = any(step.op == "AllGather" for step in found.operators or ())
+    gathers = any(step.op == "AllGather" for step in redistribution.operators or ())
     if gathers and dtypes[:1] and not takes_type("AllGather", dtypes[0]):
         message = (
             f"{edge.consumer.id} wants the result of {edge.producer.id} in another layout, "
@@ -433,12 +435,12 @@ def _steps(
             source, target, ranks, rank, enable_alltoall=alltoall, keep_reshape=keep_reshape
         )
     except RedistributionError:
-        found = None
+        steps = None
         if keep_reshape and _groups_fit(context, source, target):
-            found = reshape_chain(source, target, ranks, rank, enable_alltoall=alltoall)
-        if found is None:
+            steps = reshape_chain(source, target, ranks, rank, enable_alltoall=alltoall)
+        if steps is None:
             raise
-        return found
+        return steps
 
 
 def _groups_fit(context: Context, *layouts: TensorLayout) -> bool:

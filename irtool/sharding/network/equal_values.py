@@ -30,19 +30,19 @@ def representatives(analysis: Analysis) -> dict[int, Node]:
     """
     network = analysis.network
     known: dict[Hashable, Node] = {}
-    found: dict[int, Node] = {}
+    merged: dict[int, Node] = {}
     for graph in network.dump.graphs:
         for node in graph.nodes:
-            key = _key(network, graph, node, found)
+            key = _key(network, graph, node, merged)
             if key is None:
                 continue
             other = known.setdefault(key, node)
             if other is not node and _alike(other, node):
-                found[id(node)] = other
-    return found
+                merged[id(node)] = other
+    return merged
 
 
-def _key(network: Network, graph: Graph, node: Node, found: dict[int, Node]) -> Hashable:
+def _key(network: Network, graph: Graph, node: Node, merged: dict[int, Node]) -> Hashable:
     """What equal nodes have in common; None of one that is merged with no other."""
     name, inputs = primitive(node), network.inputs[node]
     if not name or node.is_return or node not in network.forward:
@@ -51,7 +51,7 @@ def _key(network: Network, graph: Graph, node: Node, found: dict[int, Node]) -> 
         return graph.name, name, id(inputs[0])
     if name in POINT_TO_POINT or in_recomputed_cell(node):
         return None
-    return graph.name, name, node.micro, tuple(_operand(source, found) for source in inputs)
+    return graph.name, name, node.micro, tuple(_operand(source, merged) for source in inputs)
 
 
 def _alike(first: Node, second: Node) -> bool:
@@ -65,12 +65,12 @@ def _alike(first: Node, second: Node) -> bool:
         (node.primitive_attributes, node.strategy, node.written_strategy("user_strategy"))
         for node in (first, second)
     )
-    one, other = (tuple(str(block) for block in each) for each in blocks)
+    one, other = (tuple(str(block) for block in triple) for triple in blocks)
     return one == other
 
 
-def _operand(source: Source, found: dict[int, Node]) -> Hashable:
+def _operand(source: Source, merged: dict[int, Node]) -> Hashable:
     if isinstance(source, Node | GraphParameter):
-        return id(found.get(id(source), source))
+        return id(merged.get(id(source), source))
     text = str(source)
     return id(source) if "..." in text else text

@@ -29,14 +29,14 @@ MOST = 15
 
 def global_norms(analysis: Analysis) -> list[Node]:
     """The square roots before which sums of squares are added up over devices."""
-    found: list[Node] = []
+    roots: list[Node] = []
     for node in analysis.network.applying(SUM_OF_SQUARES):
         if node.attribute(MARK) is not True:
             continue
         root = _root_behind(analysis, node)
-        if root is not None and root not in found and _is_of_gradient(analysis, node):
-            found.append(root)
-    return found
+        if root is not None and root not in roots and _is_of_gradient(analysis, node):
+            roots.append(root)
+    return roots
 
 
 def _root_behind(analysis: Analysis, node: Node) -> Node | None:

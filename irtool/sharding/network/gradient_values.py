@@ -125,8 +125,8 @@ class GradientValues:
         judged = self.analysis.judged.get(node)
         how: Hashable = None
         if judged is not None:
-            found = judged.judgement
-            how = found.input_slices, found.output_slices, found.collectives
+            judgement = judged.judgement
+            how = judgement.input_slices, judgement.output_slices, judgement.collectives
         constants = tuple(_constant(source) for source in self.analysis.network.inputs[node])
         read = self._read(use)
         return self._number(("through", name, use.position, how, constants, read, number))
@@ -167,11 +167,11 @@ def _constant(source: Source) -> Hashable:
 
 def chains_of(redistributions: Iterable[Redistribution]) -> Chains:
     """What is inserted before each use, by the tuple's item where it is one of a tuple."""
-    found: dict[Use, tuple[RedistributionStep, ...]] = {}
+    chains: dict[Use, tuple[RedistributionStep, ...]] = {}
     for item in redistributions:
         if item.operators:
-            found[use_of(item.edge)] = item.operators
-    return found
+            chains[use_of(item.edge)] = item.operators
+    return chains
 
 
 def use_of(edge: Edge) -> Use:

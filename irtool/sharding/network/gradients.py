@@ -103,7 +103,7 @@ def _of_other_stages(analysis: Analysis, known: set[int]) -> list[Port]:
     entry = analysis.network.entry
     if entry is None or not analysis.foreign:
         return []
-    found: list[Port] = []
+    parameters: list[Port] = []
     for parameter in entry.parameters:
         if id(parameter) in known or parameter.declaration is None:
             continue
@@ -111,14 +111,14 @@ def _of_other_stages(analysis: Analysis, known: set[int]) -> list[Port]:
         if parameter.declaration.has_default:
             users = operators_behind(analysis, parameter)
         if users and users <= analysis.foreign:
-            found.append(parameter)
-    return found
+            parameters.append(parameter)
+    return parameters
 
 
 def _leading_to_loss(walk: _Walk, chained: frozenset[Use]) -> Differentiated:
     """The part of what was reached from which the loss can be reached."""
     if not walk.finds_loss:
-        every = [use for found in walk.before.values() for _, use in found]
+        every = [use for predecessors in walk.before.values() for _, use in predecessors]
         return Differentiated(frozenset(walk.marked), tuple(dict.fromkeys(every)), walk.trained)
     todo = list(walk.ends)
     seen = {id(port) for port in todo}
@@ -319,12 +319,12 @@ def _is_discrete(node: Node) -> bool:
 
 def _counts(abstract: Abstract) -> bool:
     """Whether all tensors of a type hold whole numbers or truth values, and there are some."""
-    found = False
+    has_tensors = False
     for dtype, _ in abstract.each_tensor():
-        found = True
+        has_tensors = True
         if not (dtype or "").startswith(DISCRETE):
             return False  # most do at once: tuples of all gradients are long
-    return found
+    return has_tensors
 
 
 def _behind_return(walk: _Walk, node: Node) -> list[Port]:

@@ -171,14 +171,14 @@ def _mark_forward(network: Network) -> None:
 
 
 def _differentiated(network: Network) -> list[Graph]:
-    found: dict[str, Graph] = {}
+    graphs: dict[str, Graph] = {}
     makers = set(network.applying(*FORWARD_MAKERS))
     for node in network.inputs if makers else ():
         graph = network.first(node) if node in makers else None
         if isinstance(graph, Graph):
             for used in _used_graphs(network, graph):
-                found.setdefault(used.name, used)
-    return list(found.values())
+                graphs.setdefault(used.name, used)
+    return list(graphs.values())
 
 
 def _used_graphs(network: Network, graph: Graph) -> Iterator[Graph]:
@@ -224,46 +224,46 @@ def search_order(network: Network, *, scoped: bool = True) -> list[Port]:
 
 def _children(network: Network, port: Port) -> list[Port]:
     """What a search visits from here, the first one last."""
-    found: list[Port] = []
+    children: list[Port] = []
     if isinstance(port, Node):
         if port in network.callee:
-            _add_visited(found, network.callee[port])
+            _add_visited(children, network.callee[port])
         elif isinstance(port.target, GraphTarget):
-            _add_visited(found, network.dump.graph(port.target.graph))
+            _add_visited(children, network.dump.graph(port.target.graph))
         for source in network.inputs[port]:
-            _add_visited(found, source)
-    return found
+            _add_visited(children, source)
+    return children
 
 
-def _add_visited(found: list[Port], source: Source | None) -> None:
+def _add_visited(children: list[Port], source: Source | None) -> None:
     if isinstance(source, (Node, GraphParameter)):
-        found.append(source)
+        children.append(source)
     elif isinstance(source, Graph) and source.result is not None:
-        found.append(source.result)
+        children.append(source.result)
 
 
 def _preorder(network: Network, root: Node) -> list[Port]:
     seen: set[int] = set()
-    found: list[Port] = []
+    order: list[Port] = []
     todo: list[Port] = [root]
     while todo:
         port = todo.pop()
         if id(port) in seen:
             continue
         seen.add(id(port))
-        found.append(port)
+        order.append(port)
         todo += _children(network, port)
         # Of every node and parameter the graph that it belongs to is visited, first of all.
         graph = port.graph if isinstance(port, Node) else network.dump.graph(port.graph)
         if graph is not None and graph.result is not None:
             todo.append(graph.result)
-    return found
+    return order
 
 
 def _postorder(network: Network, root: Node) -> list[Port]:
     seen: set[int] = set()
     done: set[int] = set()
-    found: list[Port] = []
+    order: list[Port] = []
     todo: list[Port] = [root]
     while todo:
         port = todo[-1]
@@ -271,11 +271,11 @@ def _postorder(network: Network, root: Node) -> list[Port]:
             todo.pop()
             if id(port) not in done:
                 done.add(id(port))
-                found.append(port)
+                order.append(port)
             continue
         seen.add(id(port))
         todo += _children(network, port)
-    return found
+    return order
 
 
 def order_users(network: Network) -> None:
@@ -286,7 +286,7 @@ def order_users(network: Network) -> None:
     if network.entry is None or network.entry.result is None:
         return
     network.preorder = _preorder(network, network.entry.result)
-    place = {id(port): at for at, port in enumerate(network.preorder)}
+    place = {id(port): index for index, port in enumerate(network.preorder)}
     last = len(place)
     for uses in network.users.values():
         if len(uses) > 1:

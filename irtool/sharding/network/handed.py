@@ -106,9 +106,9 @@ def _uses(analysis: Analysis) -> Iterator[_HandedUse]:
     for judged in list(analysis.judged.values()):
         for tensor, _, source in tensors_of(analysis, judged):
             given = False
-            while (found := through(analysis.network, source)) is not None:
+            while (earlier := through(analysis.network, source)) is not None:
                 given = given or isinstance(source, GraphParameter)
-                source = found
+                source = earlier
             if isinstance(source, Node) and primitive(source) == RECEIVE:
                 yield _HandedUse(judged, tensor, source, given)
 
@@ -175,11 +175,11 @@ def _check_slice(analysis: Analysis, use: _HandedUse) -> None:
 
 def _conflicts(analysis: Analysis, use: _HandedUse, slices: list[Shape]) -> bool:
     """Whether local shapes contradict one another along an axis."""
-    found = dimensions_of(use.judged.call.call, analysis.operators)
-    if found is None:
+    dimensions = dimensions_of(use.judged.call.call, analysis.operators)
+    if dimensions is None:
         return False
     sizes: dict[object, set[int]] = {}
-    for keys, local in zip(found.inputs, slices, strict=False):
+    for keys, local in zip(dimensions.inputs, slices, strict=False):
         for key, size in zip(keys, local, strict=False):
             if key is not None and size != 1:
                 sizes.setdefault(key, set()).add(size)

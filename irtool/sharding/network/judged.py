@@ -99,8 +99,8 @@ def _judged(analysis: Analysis, node: Node, proposed: Wanted | None) -> Judged:
         return _dataset(analysis, node, call, asked)
     if node.attribute(SLICES_BATCH) is not None:
         # MindSpore's own slices of micro-batches take everything whole, whatever is asked.
-        whole = tuple((1,) * len(tensor.shape or ()) for tensor in call.call.tensors)
-        asked = Wanted(whole)
+        unsplit = tuple((1,) * len(tensor.shape or ()) for tensor in call.call.tensors)
+        asked = Wanted(unsplit)
     nested = is_nested(analysis.network, node)
     if nested and proposed is None:
         reason = _nesting_problem(node, call, asked)
@@ -152,18 +152,18 @@ def judgement_of(analysis: Analysis, call: NodeCall, asked: Wanted) -> Judgement
         shown = tuple((item, type(item.value)) for item in call.call.inputs)
         attributes = call.node.primitive_attributes
         key = (call.call.op, shown, call.call.outputs, attributes, asked)
-        found = analysis.judgements.get(key)
+        judgement = analysis.judgements.get(key)
     except TypeError:
         return _judgement(call, asked, analysis.operators)
-    if found is None:
-        found = analysis.judgements[key] = _judgement(call, asked, analysis.operators)
-    return found
+    if judgement is None:
+        judgement = analysis.judgements[key] = _judgement(call, asked, analysis.operators)
+    return judgement
 
 
 def _judgement(call: NodeCall, asked: Wanted, context: Context) -> Judgement:
     if asked.by_attribute:
-        found = judge(call.call, None, context, in_layout=asked.in_layout)
-        return _by_attribute(call, found, context)
+        judgement = judge(call.call, None, context, in_layout=asked.in_layout)
+        return _by_attribute(call, judgement, context)
     if asked.in_layout is not None or asked.out_layout is not None:
         return judge(
             call.call,

@@ -31,9 +31,9 @@ def layout_problem(
         if nested and len(layouts or ()) != len(operands):
             continue
         if layouts is not None:
-            found = _problem(layouts, operands, what, context)
-            if found is not None:
-                return found
+            problem = _problem(layouts, operands, what, context)
+            if problem is not None:
+                return problem
     return None
 
 
@@ -47,9 +47,9 @@ def _problem(
         message = f"{what} has {len(layouts)} layouts for {len(operands)} tensors"
         return Reason("layout", message, EXTRACT)
     for index, (layout, operand) in enumerate(zip(layouts, operands, strict=True)):
-        found = _one(layout, operand, f"{what} {index}", context.stage_size)
-        if found is not None:
-            return found
+        problem = _one(layout, operand, f"{what} {index}", context.stage_size)
+        if problem is not None:
+            return problem
     return None
 
 

@@ -49,17 +49,17 @@ def launched(analysis: Analysis, judged: Judged) -> tuple[Collective, ...]:
     drops what is not read.  Where there is one alone, the pass puts it behind the result that is
     read, whichever that is (the index or the value of ArgMinWithValue).
     """
-    found = judged.judgement.collectives
-    if len({item.output for item in found}) < 2:
-        return found
+    collectives = judged.judgement.collectives
+    if len({item.output for item in collectives}) < 2:
+        return collectives
     users = [use.node for use in analysis.network.users_of(judged.node)]
     if not users or any(primitive(user) != "TupleGetItem" for user in users):
-        return found
+        return collectives
     read = {item_of(user) for user in users}
     return (
-        found
+        collectives
         if -1 in read
-        else tuple(item for item in found if item.output is None or item.output in read)
+        else tuple(item for item in collectives if item.output is None or item.output in read)
     )
 
 

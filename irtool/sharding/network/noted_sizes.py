@@ -22,29 +22,33 @@ from irtool.sharding.redistribution import RedistributionStep
 SIZES = "reshape.cc:InferShape"
 
 
-def check_noted_sizes(analysis: Analysis, found: Sequence[Redistribution]) -> None:
+def check_noted_sizes(analysis: Analysis, redistributions: Sequence[Redistribution]) -> None:
     """Refuse, or doubt, what lies behind results that are held otherwise than noted."""
-    for each in found:
-        judged = analysis.judged.get(each.edge.producer)
-        if judged is None or each.replaces or each.operators is None:
+    for chain in redistributions:
+        judged = analysis.judged.get(chain.edge.producer)
+        if judged is None or chain.replaces or chain.operators is None:
             continue
-        slices, at = judged.judgement.output_slices, each.edge.output
-        if each.source is None or at >= len(slices) or slices[at] == each.source.slice_shape:
+        slices, output = judged.judgement.output_slices, chain.edge.output
+        if (
+            chain.source is None
+            or output >= len(slices)
+            or slices[output] == chain.source.slice_shape
+        ):
             continue
-        if DYNAMIC not in slices[at]:
-            _check(analysis, each, slices[at])
+        if DYNAMIC not in slices[output]:
+            _check(analysis, chain, slices[output])
 
 
-def _check(analysis: Analysis, found: Redistribution, held: Shape) -> None:
-    assert found.source is not None
-    assert found.target is not None
-    edge = found.edge
+def _check(analysis: Analysis, chain: Redistribution, held: Shape) -> None:
+    assert chain.source is not None
+    assert chain.target is not None
+    edge = chain.edge
     wrong = (
         f"each device holds {held} of the result of {edge.producer.id}, but MindSpore notes "
-        f"{found.source.slice_shape}: another out_strategy, or none, would do"
+        f"{chain.source.slice_shape}: another out_strategy, or none, would do"
     )
-    left = _behind(held, found.operators or ())
-    if left == found.target.slice_shape:
+    left = _behind(held, chain.operators or ())
+    if left == chain.target.slice_shape:
         return
     if left is None or primitive(edge.consumer) == "Reshape":
         message = f"a Reshape behind it can't be made: {wrong}"
@@ -52,7 +56,7 @@ def _check(analysis: Analysis, found: Redistribution, held: Shape) -> None:
     elif edge.consumer.is_return:
         analysis.note(f"what the network returns has a wrong size: {wrong}", edge.producer)
     else:
-        message = f"{edge.consumer.id} gets {left} instead of {found.target.slice_shape}: {wrong}"
+        message = f"{edge.consumer.id} gets {left} instead of {chain.target.slice_shape}: {wrong}"
         analysis.doubt(message, edge.producer)
 
 

@@ -85,7 +85,7 @@ def _check_last_ones(analysis: Analysis, judged: Judged) -> None:
     tensors = len(judged.call.call.tensors)
     sources = analysis.network.inputs[node]
     places = _places(node, len(sources))
-    first = next((at for at in range(len(sources)) if _shape(node, at) is not None), -1)
+    first = next((index for index in range(len(sources)) if _shape(node, index) is not None), -1)
     for position, source in enumerate(sources):
         if places[position] < tensors or _shape(node, position) is None:
             continue
@@ -117,7 +117,7 @@ def operands_as_long(judged: Judged) -> list[int]:
     first = judged.call.call.tensors[0]
     count = len(judged.node.input_types)
     shapes = ((position, _shape(judged.node, position)) for position in range(1, count))
-    return [at for at, shape in shapes if shape and shape[:1] == (first.shape or ())[:1]]
+    return [index for index, shape in shapes if shape and shape[:1] == (first.shape or ())[:1]]
 
 
 def _note_whole_ones(analysis: Analysis, judged: Judged) -> None:
@@ -141,12 +141,12 @@ def _note_whole_ones(analysis: Analysis, judged: Judged) -> None:
         analysis.doubt("run batch parallel, it puts out fewer tensors than its users ask for", node)
         return
     aligned = operator_of(primitive(node)).is_("aligned")
-    whole = long if aligned else results
-    if not whole:
+    unsplit = long if aligned else results
+    if not unsplit:
         return
     message = (
         f"MindSpore has no rule for it: operand 0 is split into {strategy[0][0]}, operand "
-        f"{', '.join(map(str, whole))} of the same length stays whole, which the operator "
+        f"{', '.join(map(str, unsplit))} of the same length stays whole, which the operator "
     )
     if aligned and first.shape[0] == strategy[0][0]:
         # one row is left on each device, which some operators broadcast
@@ -159,14 +159,14 @@ def _note_whole_ones(analysis: Analysis, judged: Judged) -> None:
 
 def _places(node: Node, count: int) -> tuple[int, ...]:
     """Where each operand's layout is looked up; what was left out (None) takes no place."""
-    found: list[int] = []
+    places: list[int] = []
     place = 0
     for position in range(count):
         abstract = node.input_types[position] if position < len(node.input_types) else None
-        found.append(place)
+        places.append(place)
         type = abstract.type if abstract is not None else None
         place += not (isinstance(type, ScalarType) and type.name == "None")
-    return tuple(found)
+    return tuple(places)
 
 
 def _shape(node: Node, position: int) -> tuple[int, ...] | None:

@@ -59,12 +59,12 @@ def _adopts(analysis: Analysis, node: Node, edges: list[Edge], fixed: set[Node])
     for layout, mine in zip(given, own, strict=True):
         if layout is None and not mine.is_whole:
             return False
-        whole = TensorLayout(matrix, (WHOLE,) * len(mine.tensor_shape), mine.tensor_shape)
-        layouts.append(layout or whole)
-    found = judge(judged.call.call, None, analysis.operators, in_layout=layouts)
-    if found.verdict != "legal":
+        unsplit = TensorLayout(matrix, (WHOLE,) * len(mine.tensor_shape), mine.tensor_shape)
+        layouts.append(layout or unsplit)
+    judgement = judge(judged.call.call, None, analysis.operators, in_layout=layouts)
+    if judgement.verdict != "legal":
         return False
-    analysis.judged[node] = replace(judged, judgement=found)
+    analysis.judged[node] = replace(judged, judgement=judgement)
     return True
 
 

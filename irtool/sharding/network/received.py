@@ -82,8 +82,8 @@ def received_slice(node: Node) -> Shape | None:
     shape = _whole(node)
     if not isinstance(value, (tuple, list)) or shape is None:
         return None
-    found = tuple(cast("tuple[int, ...]", value))
-    return found if len(found) == len(shape) else None
+    part = tuple(cast("tuple[int, ...]", value))
+    return part if len(part) == len(shape) else None
 
 
 def received_layout(analysis: Analysis, node: Node) -> TensorLayout | None:
@@ -100,15 +100,15 @@ def received_layout(analysis: Analysis, node: Node) -> TensorLayout | None:
         strategy = strategy_of("in_strategy", node.strategy["in_strategy"])
     except StrategyFormatError:
         return None
-    found: list[TensorLayout] = []
+    layouts: list[TensorLayout] = []
     for matrix, entries in _left_by(strategy or (), splits):
         repeated = repeated_calculation(matrix, analysis.context.stage_size)
         if repeated is not None:
             layout = TensorLayout(repeated.device_matrix, repeated.shifted(entries), shape)
-            found.append(layout)
-    if not found or any(not found[0].same_as(other) for other in found[1:]):
+            layouts.append(layout)
+    if not layouts or any(not layouts[0].same_as(other) for other in layouts[1:]):
         return None
-    return found[0]
+    return layouts[0]
 
 
 def _whole(node: Node) -> Shape | None:

@@ -62,22 +62,22 @@ def recomputed(
         gradients: what of it has a gradient.
         redistributions: what is inserted between operators.
     """
-    found = Recomputed()
+    again = Recomputed()
     if not any(in_recomputed_cell(node) for node in analysis.network.inputs):
-        return found
+        return again
     chains: dict[Use, Redistribution] = {}
     for item in redistributions:
         edge = item.edge
         if item.operators:
             chains[Use(edge.consumer, edge.position, edge.item)] = item
-    search = _Search(analysis, chains, found)
+    search = _Search(analysis, chains, again)
     by_node: dict[Node, set[int]] = {}
     for use in gradients.uses:
         by_node.setdefault(use.node, set()).add(use.position)
     for node, positions in by_node.items():
         if node in gradients.nodes:
             search.gradient_of(node, positions)
-    return found
+    return again
 
 
 def in_recomputed_cell(node: Node) -> bool:
@@ -176,8 +176,8 @@ class _Search:
         They know nothing of what was said of the operator: all run again with the cell.
         """
         judged = self.analysis.judged.get(node)
-        found = judged.judgement.collectives if judged is not None else ()
-        return any(item.op == RING for item in found)
+        collectives = judged.judgement.collectives if judged is not None else ()
+        return any(item.op == RING for item in collectives)
 
     def node(self, node: Node) -> None:
         """An operator that runs again, with all that it needs."""

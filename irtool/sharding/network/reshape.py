@@ -58,8 +58,8 @@ def _judged(analysis: Analysis, node: Node, call: NodeCall) -> Judged:
     ):
         useless = Reason("reshape-strategy", "a strategy of Reshape has no effect", NOTHING)
         return Judged(node, call, Wanted(), Judgement("illegal", (), (useless,)))
-    whole = call.call.tensors[0].shape or ()
-    source = source or whole_layout(whole, analysis.context.stage_size)
+    shape = call.call.tensors[0].shape or ()
+    source = source or whole_layout(shape, analysis.context.stage_size)
     if target is None and search.next_is_reshape:
         target = source
     target = target or whole_layout(call.call.results[0].shape or (), analysis.context.stage_size)
@@ -101,10 +101,10 @@ def _judgement(analysis: Analysis, source: TensorLayout, target: TensorLayout) -
 
 
 def _product(splits: tuple[int, ...]) -> int:
-    found = 1
+    product = 1
     for split in splits:
-        found *= split
-    return found
+        product *= split
+    return product
 
 
 def whole_layout(shape: tuple[int, ...], devices: int) -> TensorLayout:
@@ -147,16 +147,16 @@ class _Search:
         for index, item in enumerate(inputs):
             if name == "Depend" and index != 0:
                 continue
-            found = self.before(item)
-            if found is not None:
-                return found
+            layout = self.before(item)
+            if layout is not None:
+                return layout
         return None
 
     def _received(self, node: Node) -> TensorLayout:
-        found = received_layout(self.analysis, node)
-        if found is None:
+        layout = received_layout(self.analysis, node)
+        if layout is None:
             raise _UnknownNeighbour(f"{node.id} Receive: {NOT_TOLD}")
-        return found
+        return layout
 
     def _before_item(self, node: Node) -> TensorLayout | None:
         producer = self.network.first(node)
@@ -191,9 +191,9 @@ class _Search:
     def _weight(self, parameter: GraphParameter) -> TensorLayout:
         """A weight lies as its first other user wants it; else along its first dimension."""
         shape = (parameter.type.dimensions if parameter.type else None) or ()
-        found = self._weight_user(parameter, shape)
-        if found is not None:
-            return found
+        layout = self._weight_user(parameter, shape)
+        if layout is not None:
+            return layout
         devices = self.analysis.context.stage_size
         split = bool(shape) and shape[0] % devices == 0
         entries: TensorMap = (0 if split else WHOLE, *(WHOLE for _ in shape[1:])) if shape else ()
@@ -206,18 +206,18 @@ class _Search:
             name = primitive(use.node)
             graph = self.network.called(use.node)
             if name == "Load":
-                found = self._weight_user(use.node, shape)
+                layout = self._weight_user(use.node, shape)
             elif graph is not None:
                 inner = self.network.parameter(graph, use.position)
-                found = self._weight_user(inner, shape) if inner is not None else None
+                layout = self._weight_user(inner, shape) if inner is not None else None
             elif name == "Reshape":
-                found = self._reshape_strategy(use.node, shape)
+                layout = self._reshape_strategy(use.node, shape)
             elif use.node in self.analysis.judged:
-                found = self._input(use)
+                layout = self._input(use)
             else:
-                found = None
-            if found is not None:
-                return found
+                layout = None
+            if layout is not None:
+                return layout
         return None
 
     def _reshape_strategy(self, node: Node, shape: tuple[int, ...]) -> TensorLayout | None:
@@ -262,9 +262,9 @@ class _Search:
             self._seen.add(node)
             if name in ("Print", "TensorDump"):
                 return source
-            found, skip = self._special(use, source, tuple_index, item)
-            if found is not None:
-                return found
+            layout, skip = self._special(use, source, tuple_index, item)
+            if layout is not None:
+                return layout
             if skip or not name:
                 continue
             if name == "Reshape":
@@ -274,9 +274,9 @@ class _Search:
                 continue
             if node in self.analysis.judged:
                 return self._input(use, tuple_index)
-            found = self.after(node, source, tuple_index, item)
-            if found is not None:
-                return found
+            layout = self.after(node, source, tuple_index, item)
+            if layout is not None:
+                return layout
         return None
 
     def _special(
@@ -287,17 +287,17 @@ class _Search:
         graph = self.network.called(node)
         if graph is not None:
             parameter = self.network.parameter(graph, use.position)
-            found = (
+            layout = (
                 self.after(parameter, source, tuple_index, item) if parameter is not None else None
             )
-            return found, False
+            return layout, False
         if node.is_return and isinstance(node.graph, Graph):
             if self.analysis.splits_results and node.graph is self.network.entry:
                 return self._result(node, tuple_index), False
             for call in self.network.calls.get(node.graph.name, ()):
-                found = self.after(call, source, tuple_index, item)
-                if found is not None:
-                    return found, False
+                layout = self.after(call, source, tuple_index, item)
+                if layout is not None:
+                    return layout, False
             return None, False
         if name == "TupleGetItem":
             index = item_of(node)
@@ -316,16 +316,16 @@ class _Search:
         if judged.judgement.verdict != "legal":
             raise _UnknownNeighbour(f"{use.node.id} {primitive(use.node)}")
         position, item = use.position, max(tuple_index, 0)
-        found = judged.input_layout(position, item)
-        if found is None:
+        layout = judged.input_layout(position, item)
+        if layout is None:
             raise _UnknownNeighbour(f"operand {position} of {use.node.id} has no layout")
-        return found
+        return layout
 
     def _output(self, node: Node, index: int) -> TensorLayout | None:
         judged = self.analysis.judged.get(node)
         if judged is None or judged.judgement.verdict != "legal":
             raise _UnknownNeighbour(f"{node.id} {primitive(node)}")
-        found = judged.output_layout(max(index, 0))
-        if found is None:
+        layout = judged.output_layout(max(index, 0))
+        if layout is None:
             raise _UnknownNeighbour(f"output {index} of {node.id} has no layout")
-        return found
+        return layout

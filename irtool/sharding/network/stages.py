@@ -26,8 +26,8 @@ def foreign_nodes(network: Network, stage: int) -> set[Node]:
     }
     if len(borders) < 2:
         return set()
-    found = _stages(network)
-    return {node for node, stages in found.items() if stages and stage not in stages}
+    by_node = _stages(network)
+    return {node for node, stages in by_node.items() if stages and stage not in stages}
 
 
 def serves_stage(network: Network, judged: Container[Node], foreign: set[Node], node: Node) -> bool:
@@ -71,11 +71,11 @@ def _ends(network: Network, node: Node) -> bool:
 
 def _stages(network: Network) -> Stages:
     """The stages of each node: one, or several in a graph that several stages call."""
-    found: Stages = {}
+    by_node: Stages = {}
     called: dict[str, frozenset[int]] = {}
     for graph in network.dump.graphs:
-        _forward(network, graph.nodes, found)
-        _backward(network, graph.nodes, found)
+        _forward(network, graph.nodes, by_node)
+        _backward(network, graph.nodes, by_node)
     # Down the calls, until nothing changes: graphs stand in any order.
     for _ in network.dump.graphs:
         before = dict(called)
@@ -84,42 +84,42 @@ def _stages(network: Network) -> Stages:
             called[graph.name] = frozenset(
                 stage
                 for call in calls
-                for stage in found.get(call) or called.get(_owner(call), frozenset())
+                for stage in by_node.get(call) or called.get(_owner(call), frozenset())
             )
         if called == before:
             break
     for graph in network.dump.graphs:
         for node in graph.nodes:
-            if not found.get(node):
-                found[node] = called[graph.name]
-    return found
+            if not by_node.get(node):
+                by_node[node] = called[graph.name]
+    return by_node
 
 
 def _owner(node: Node) -> str:
     return node.graph.name if node.graph is not None else ""
 
 
-def _forward(network: Network, nodes: tuple[Node, ...], found: Stages) -> None:
+def _forward(network: Network, nodes: tuple[Node, ...], by_node: Stages) -> None:
     for node in nodes:
         if node.stage is not None:
-            found[node] = frozenset({node.stage})
+            by_node[node] = frozenset({node.stage})
             continue
         before = [
             stage
             for source in network.inputs[node]
             if isinstance(source, Node) and primitive(source) != "UpdateState"
-            for stage in found.get(source, ())
+            for stage in by_node.get(source, ())
         ]
         if before:
-            found[node] = frozenset({max(before)})
+            by_node[node] = frozenset({max(before)})
 
 
-def _backward(network: Network, nodes: tuple[Node, ...], found: Stages) -> None:
+def _backward(network: Network, nodes: tuple[Node, ...], by_node: Stages) -> None:
     for node in reversed(nodes):
-        if found.get(node):
+        if by_node.get(node):
             continue
         behind = [
-            stage for use in network.users_of(node) for stage in found.get(use.node, frozenset())
+            stage for use in network.users_of(node) for stage in by_node.get(use.node, frozenset())
         ]
         if behind:
-            found[node] = frozenset({min(behind)})
+            by_node[node] = frozenset({min(behind)})

@@ -43,18 +43,18 @@ class Weight:
     is_read: bool = True
 
 
-def original_of(weight: Weight, found: Mapping[str, Weight]) -> Weight | None:
+def original_of(weight: Weight, weights: Mapping[str, Weight]) -> Weight | None:
     """The weight that a state is kept for; None for what is kept for none."""
-    return found.get(weight.weight) if weight.weight != weight.name else None
+    return weights.get(weight.weight) if weight.weight != weight.name else None
 
 
-def like_original(analysis: Analysis, weight: Weight, found: Mapping[str, Weight]) -> Weight:
+def like_original(analysis: Analysis, weight: Weight, weights: Mapping[str, Weight]) -> Weight:
     """A state as it lies; any other parameter as it is."""
     if weight.user is not None and not is_accumulated(weight.name):
         return weight
-    original = original_of(weight, found)
+    original = original_of(weight, weights)
     if original is None:
-        original = _beside(analysis, weight, found)
+        original = _beside(analysis, weight, weights)
     if original is None or original is weight:
         return weight
     if original.slice is None:
@@ -81,9 +81,9 @@ def _factored(weight: Weight, original: Weight) -> Shape | None:
     return None
 
 
-def _beside(analysis: Analysis, weight: Weight, found: Mapping[str, Weight]) -> Weight | None:
+def _beside(analysis: Analysis, weight: Weight, weights: Mapping[str, Weight]) -> Weight | None:
     """The weight that an optimizer's operator updates together with this state."""
-    by_parameter = {id(item.parameter): item for item in found.values()}
+    by_parameter = {id(item.parameter): item for item in weights.values()}
     network = analysis.network
     for use in network.users_of(weight.parameter):
         if primitive(use.node) in ("Load", "UpdateState", "Depend"):

@@ -75,13 +75,13 @@ def padded(strategy: Strategy, call: OperatorCall) -> Strategy:
     tensors = call.tensors
     if len(strategy) >= len(tensors):
         return strategy
-    found: list[tuple[int, ...]] = []
+    rows: list[tuple[int, ...]] = []
     given = iter(strategy)
     for tensor in tensors:
         rank = len(tensor.shape or ())
         row = next(given, None) if rank else ()
-        found.append((1,) * rank if row is None else row)
-    return tuple(found)
+        rows.append((1,) * rank if row is None else row)
+    return tuple(rows)
 
 
 def lies_flat(node: Node, call: OperatorCall) -> bool:
@@ -124,7 +124,7 @@ def _rows(key: str, row: object) -> list[tuple[int, ...]]:
         raise StrategyFormatError(f"{key} must be a tuple of tuples, but holds {row!r}")
     items = list(cast("Sequence[object]", row))
     if items and all(isinstance(item, (tuple, list)) for item in items):
-        return [found for item in items for found in _rows(key, item)]
+        return [inner for item in items for inner in _rows(key, item)]
     if not all(isinstance(item, int) and not isinstance(item, bool) for item in items):
         raise StrategyFormatError(f"{key} must hold whole numbers, but holds {row!r}")
     return [tuple(cast("list[int]", items))]
@@ -148,17 +148,17 @@ def _configured(value: object) -> tuple[UserLayout, ...] | None:
 def _layouts(key: str, value: object) -> tuple[UserLayout, ...] | None:
     if value is None:
         return None
-    found: list[UserLayout] = []
+    layouts: list[UserLayout] = []
     todo: list[object] = [value]
     while todo:
         item = todo.pop()
         if isinstance(item, Mapping):
-            found.append(_layout(key, cast("Mapping[str, Any]", item)))
+            layouts.append(_layout(key, cast("Mapping[str, Any]", item)))
         elif isinstance(item, (tuple, list)):
             todo.extend(reversed(list(cast("Sequence[object]", item))))
         else:
             raise StrategyFormatError(f"{key} must hold layouts, but holds {item!r}")
-    return tuple(found)
+    return tuple(layouts)
 
 
 def _layout(key: str, table: Mapping[str, Any]) -> UserLayout:

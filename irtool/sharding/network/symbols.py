@@ -85,5 +85,5 @@ def fitting(known: Sequence[Sizes], index: int, shape: Shape) -> Sizes | None:
     """What is known of tensor ``index`` if it belongs to this shape and it needs that."""
     if DYNAMIC not in shape or index >= len(known):
         return None
-    found = known[index]
-    return found if len(found.divisors) == len(shape) else None
+    sizes = known[index]
+    return sizes if len(sizes.divisors) == len(shape) else None

@@ -164,7 +164,8 @@ def gather_and_slice(
 def _keeps_sizes(source: TensorLayout, target: TensorLayout) -> bool:
     """Whether both are split along one dimension only, and its size is known: nothing moves."""
     split = [
-        [at for at, count in enumerate(layout.splits) if count != 1] for layout in (source, target)
+        [dimension for dimension, count in enumerate(layout.splits) if count != 1]
+        for layout in (source, target)
     ]
     if len(split[0]) != 1 or len(split[1]) != 1:
         return False
@@ -177,14 +178,14 @@ def _with(shape: Shape, dimension: int, size: int) -> Shape:
 
 
 def _gathered(
-    shape: Shape, dimension: int, whole: Shape, ranks: tuple[int, ...]
+    shape: Shape, dimension: int, full_shape: Shape, ranks: tuple[int, ...]
 ) -> list[RedistributionStep]:
     count = len(ranks)
     first = shape[0] if shape[0] == DYNAMIC else shape[0] * count
     joined = _with(shape, 0, first)
     steps = [RedistributionStep("AllGather", shape, joined, 0, None, count, None, ranks)]
     if dimension:
-        after = _with(shape, dimension, whole[dimension])
+        after = _with(shape, dimension, full_shape[dimension])
         steps.append(RedistributionStep(SPLIT, joined, shape, 0, None, count))
         steps.append(RedistributionStep(CONCAT, shape, after, dimension, None, count))
     return steps

@@ -56,11 +56,11 @@ def check_users(analysis: Analysis) -> None:
         for other in wanted:
             if first[1].same_as(other[1]):
                 continue
-            told = ", ".join(f"{use.node.op} slices of {layout.slice_shape}"
+            listed = ", ".join(f"{use.node.op} slices of {layout.slice_shape}"
                              for use, layout in (first, other))  # fmt: skip
             message = (
                 f"the parameter {port.name} has several users that want it in different layouts: "
-                f"{told}"
+                f"{listed}"
             )
             analysis.refuse("parameter-users", message, DIFFERENT, other[0].node, "parameter")
 
@@ -73,11 +73,11 @@ def is_weight(parameter: GraphParameter) -> bool:
 def _users(analysis: Analysis, parameter: GraphParameter) -> list[Use]:
     """Operators that use a parameter: directly, or the first one behind each use of a Load."""
     network = analysis.network
-    found: list[Use] = []
+    uses: list[Use] = []
     for use in network.users_of(parameter):
         if primitive(use.node) != "Load":
             if use.node in analysis.judged:
-                found.append(use)
+                uses.append(use)
             continue
         if use.position != 0:
             continue
@@ -85,10 +85,10 @@ def _users(analysis: Analysis, parameter: GraphParameter) -> list[Use]:
             if primitive(loaded.node) == "UpdateState" or loaded.node not in network.forward:
                 continue
             if loaded.node in analysis.judged:
-                found.append(loaded)
+                uses.append(loaded)
             elif (first := _first_behind(analysis, loaded.node, loaded.position)) is not None:
-                found.append(_item_of(loaded, first))
-    return list(dict.fromkeys(found))
+                uses.append(_item_of(loaded, first))
+    return list(dict.fromkeys(uses))
 
 
 def operators_behind(analysis: Analysis, parameter: GraphParameter) -> set[Node]:
@@ -99,7 +99,7 @@ def operators_behind(analysis: Analysis, parameter: GraphParameter) -> set[Node]
     network = analysis.network
     todo: list[Port] = [parameter]
     seen: set[int] = set()
-    found: set[Node] = set()
+    operators: set[Node] = set()
     while todo:
         port = todo.pop()
         if id(port) in seen:
@@ -113,8 +113,8 @@ def operators_behind(analysis: Analysis, parameter: GraphParameter) -> set[Node]
             elif primitive(use.node) in HANDS_ON and use.position == 0:
                 todo.append(use.node)
             elif use.node in analysis.judged:
-                found.add(use.node)
-    return found
+                operators.add(use.node)
+    return operators
 
 
 def _first_behind(analysis: Analysis, node: Node, position: int) -> Use | None:
@@ -168,7 +168,7 @@ def weights(analysis: Analysis) -> list[Weight]:
     updated = _trained(analysis)
     trained = None if updated is None else updated | _summed_up(analysis)
     mirrors = _mirrors(analysis, trained)
-    found: dict[str, Weight] = {}
+    by_name: dict[str, Weight] = {}
     for parameter in entry.parameters:
         if not is_weight(parameter):
             continue
@@ -186,33 +186,33 @@ def weights(analysis: Analysis) -> list[Weight]:
             # Optimizer parallel over all replicas makes the mirror needless.
             why = weight.why or (ASSUMED if trained is None else "")
             weight = replace(weight, mirror_ranks=ranks, why=why)
-        found[parameter.name] = weight
+        by_name[parameter.name] = weight
     own: dict[str, Weight] = {}
-    for name, weight in found.items():
-        if not _is_foreign(analysis, weight, found):
+    for name, weight in by_name.items():
+        if not _is_foreign(analysis, weight, by_name):
             own[name] = weight
-        elif _is_updated(weight, found, updated):
+        elif _is_updated(weight, by_name, updated):
             own[name] = replace(weight, mirror_ranks=None, scatter_ranks=None, is_read=False)
     return [like_original(analysis, weight, own) for weight in own.values()]
 
 
-def _is_foreign(analysis: Analysis, weight: Weight, found: dict[str, Weight]) -> bool:
+def _is_foreign(analysis: Analysis, weight: Weight, by_name: dict[str, Weight]) -> bool:
     """Whether only operators of other stages use a weight (or that which it is a state of)."""
     if not analysis.foreign:
         return False
-    original = original_of(weight, found) or weight
+    original = original_of(weight, by_name) or weight
     users = operators_behind(analysis, original.parameter)
     return bool(users) and users <= analysis.foreign
 
 
-def _is_updated(weight: Weight, found: dict[str, Weight], updated: set[int] | None) -> bool:
+def _is_updated(weight: Weight, by_name: dict[str, Weight], updated: set[int] | None) -> bool:
     """Whether this stage's optimizer updates a weight (or that which it is a state of).
 
     Where stages share lazily inlined cells MindSpore leaves the updates of one or the other weight
     that only other stages read, with a gradient of zeros: the stage keeps such a weight, with all
     its states (MindSpore 2.7, the table of a decoder on each stage but the first).
     """
-    original = original_of(weight, found) or weight
+    original = original_of(weight, by_name) or weight
     return updated is not None and id(original.parameter) in updated
 
 
@@ -262,9 +262,9 @@ def _check_interleaving(analysis: Analysis, parameter: GraphParameter, use: Use)
 
 def _care_user(analysis: Analysis, port: Port, seen: set[int]) -> Use | None:
     """The operator that decides a parameter's layout: breadth before depth, calls last."""
-    found = _care_user_here(analysis, port, seen)
-    if found is not None:
-        return found
+    user = _care_user_here(analysis, port, seen)
+    if user is not None:
+        return user
     network = analysis.network
     for use in network.users_of(port):
         graph = network.called(use.node) or _differentiated(analysis, use.node)
@@ -272,9 +272,9 @@ def _care_user(analysis: Analysis, port: Port, seen: set[int]) -> Use | None:
             continue
         inner = network.parameter(graph, use.position)
         if inner is not None and id(inner) not in seen:
-            found = _care_user(analysis, inner, seen | {id(inner)})
-            if found is not None:
-                return found
+            user = _care_user(analysis, inner, seen | {id(inner)})
+            if user is not None:
+                return user
     return None
 
 
@@ -313,9 +313,9 @@ def _care_user_here(analysis: Analysis, port: Port, seen: set[int]) -> Use | Non
     for use in later:
         if id(use.node) not in seen:
             seen.add(id(use.node))
-            found = _care_user_here(analysis, use.node, seen)
-            if found is not None:
-                return _item_of(use, found)
+            user = _care_user_here(analysis, use.node, seen)
+            if user is not None:
+                return _item_of(use, user)
     return None
 
 
@@ -376,9 +376,9 @@ def _bytes(weight: Weight) -> int:
 
 def _mirrors(analysis: Analysis, trained: set[int] | None) -> dict[int, tuple[int, ...]]:
     """Per parameter (by identity) the ranks over which its gradient is summed."""
-    found: dict[int, tuple[int, ...]] = {}
+    by_parameter: dict[int, tuple[int, ...]] = {}
     if not analysis.differentiates:
-        return found
+        return by_parameter
     adasum = sums_by_server(analysis)
     own = analysis.operators.own_rank
     for port in analysis.order:
@@ -390,7 +390,7 @@ def _mirrors(analysis: Analysis, trained: set[int] | None) -> dict[int, tuple[in
             parameter = behind(analysis, source)
             if parameter is None and analysis.context.parallel_optimizer:
                 parameter = _given(analysis, source)
-            if parameter is None or tensor >= len(mirrors) or id(parameter) in found:
+            if parameter is None or tensor >= len(mirrors) or id(parameter) in by_parameter:
                 continue
             if trained is not None and id(parameter) not in trained:
                 continue
@@ -398,8 +398,8 @@ def _mirrors(analysis: Analysis, trained: set[int] | None) -> dict[int, tuple[in
                 continue
             ranks = _of_server(mirrors[tensor], own) if adasum else mirrors[tensor]
             if is_mirrored(analysis, judged, ranks) and judged.node not in analysis.foreign:
-                found[id(parameter)] = ranks
-    return found
+                by_parameter[id(parameter)] = ranks
+    return by_parameter
 
 
 def is_mirrored(analysis: Analysis, judged: Judged, ranks: tuple[int, ...]) -> bool:
@@ -441,18 +441,18 @@ def _trained(analysis: Analysis) -> set[int] | None:
 
     Then gradients are of inputs, and nothing tells which parameters have one.
     """
-    found: set[int] = set()
+    trained: set[int] = set()
     names: set[str] = set()
     for node in analysis.network.applying("RefToEmbed"):
         parameter = behind(analysis, analysis.network.first(node))
         if parameter is not None:
-            found.add(id(parameter))
+            trained.add(id(parameter))
     for node in analysis.network.applying("EnvironGet"):
         names |= {v.text.removeprefix(KEY) for v in node.operands if isinstance(v, SymbolicKey)}
     entry = analysis.network.entry
     if names and entry is not None:
-        found |= {id(parameter) for parameter in entry.parameters if parameter.name in names}
-    return found or None
+        trained |= {id(parameter) for parameter in entry.parameters if parameter.name in names}
+    return trained or None
 
 
 def _summed_up(analysis: Analysis) -> set[int]:
@@ -490,7 +490,7 @@ def differentiated_inputs(analysis: Analysis) -> list[GraphParameter]:
     gives the gradients: item 0 those of the weights, then one an input.
     """
     network = analysis.network
-    found: list[GraphParameter] = []
+    inputs: list[GraphParameter] = []
     for node in network.callee:
         graph = _differentiated_behind(analysis, node)
         if graph is None:
@@ -498,8 +498,8 @@ def differentiated_inputs(analysis: Analysis) -> list[GraphParameter]:
         for use in network.users_of(node):
             index = item_of(use.node) if primitive(use.node) == "TupleGetItem" else 0
             if index > 0 and (parameter := network.parameter(graph, index - 1)) is not None:
-                found.append(parameter)
-    return found
+                inputs.append(parameter)
+    return inputs
 
 
 def _differentiated_behind(analysis: Analysis, node: Node) -> Graph | None:
@@ -557,7 +557,7 @@ def _given(analysis: Analysis, source: Source | None) -> GraphParameter | None:
     without that nobody does. Source: MindSpore 2.7.0 and 2.10.0.
     """
     given = False
-    while (found := through(analysis.network, source)) is not None:
+    while (earlier := through(analysis.network, source)) is not None:
         given = given or isinstance(source, GraphParameter)
-        source = found
+        source = earlier
     return handed_weight(analysis, source) if given and isinstance(source, Node) else None

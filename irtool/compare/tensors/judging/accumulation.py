@@ -39,8 +39,8 @@ def explained_by_ends(run: TensorRun, op: Op) -> float:
     length = reduction_length(
         family(op.type), op.phase, shapes, columns.shapes[op.outputs[0]], opaque=False
     )
-    whole = math.prod(norms) / math.sqrt(length) if len(norms) == 2 else norms[0]
-    return ENDS * max(1.0, whole / norm)
+    expected = math.prod(norms) / math.sqrt(length) if len(norms) == 2 else norms[0]
+    return ENDS * max(1.0, expected / norm)
 
 
 def adds_up_in_half(

@@ -72,7 +72,7 @@ def budget(account: Account) -> tuple[float, float]:
     accumulate = _DOUBLE if unit < 2.0**-40 else _SINGLE
     norm = max(out.left, out.right)
     terms = _Terms(kind, op, gradient, left, inputs, hidden, length, norm, output)
-    chi, whole = _magnification(terms)
+    chi, terms_norm = _magnification(terms)
     carried = max(_carried(terms, chi), scalars * chi)
     jumping = jumping or (op.is_module and gradient)
     if jumping or any(jumps(part.type, op.phase) for part in (*op.parts, *pair.right.parts)):
@@ -86,7 +86,7 @@ def budget(account: Account) -> tuple[float, float]:
     lossy = 4.0 if op.is_opaque else 1.0
     rounding = chi * math.sqrt(length) * accumulate + 2 * unit * min(stored, 1e3)
     explained = 1.42 * carried + lossy * rounding + max(left.resolution, right.resolution)
-    floor = 3.0 * math.sqrt(length) * accumulate * whole if whole else 0.0
+    floor = 3.0 * math.sqrt(length) * accumulate * terms_norm if terms_norm else 0.0
     return explained, floor
 
 

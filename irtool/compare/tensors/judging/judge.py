@@ -288,8 +288,8 @@ class Judge:
 
     def _decide(self, judged: Judged, measure: Measure) -> None:
         limit = self._limit(measure)
-        told = judged.attributes
-        is_told = bool(told) and any(not change.is_shape for change in told)
+        changes = judged.attributes
+        is_told = bool(changes) and any(not change.is_shape for change in changes)
         if self._is_first_step(judged, measure):
             judged.why = "a first optimizer step from zero state: only signs of gradients count"
         elif judged.z > limit or (is_told and self._stands_out(judged, measure)):
@@ -404,8 +404,8 @@ class Judge:
         most = _OTHER_EPSILON if is_norm else _OTHER_ARGUMENTS
         if judged.error_out <= most * max(judged.error_in, 2.0**-24):
             return True
-        told = "another epsilon" if is_norm else "other arguments"
-        judged.why = f"from equal inputs both sides are what they should be: with {told}"
+        difference = "another epsilon" if is_norm else "other arguments"
+        judged.why = f"from equal inputs both sides are what they should be: with {difference}"
         return False
 
     def _is_lower_precision(self, judged: Judged, measure: Measure) -> bool:

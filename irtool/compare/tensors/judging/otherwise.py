@@ -41,8 +41,8 @@ def called_otherwise(
             continue
         if family(op.type) == "view" or other.index >= first.pair.right.index:
             continue
-        shapes = [[run.columns.shapes[place] for place in each.outputs]
-                  for run, each in ((left, op), (right, other))]  # fmt: skip
+        shapes = [[run.columns.shapes[place] for place in call.outputs]
+                  for run, call in ((left, op), (right, other))]  # fmt: skip
         if shapes[0] != shapes[1] and _are_given_alike(left, op, right, other):
             pair = OpPair(op, other, "name")
             judged = Judged(pair, Slots((), ()), "introduces error", z=math.inf, error_in=0.0)

@@ -53,15 +53,15 @@ def regrouped(
     ]
     if not any(free):
         return {}
-    found: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     accused = [item for item in judged if item.verdict == "introduces error"]
     for item in accused[:_ACCUSED]:
         if item.parameter or item.broken:
             continue
         why = _meant(runs, item, free, measures)
         if why:
-            found[item.pair.left.index] = why
-    return found
+            reasons[item.pair.left.index] = why
+    return reasons
 
 
 def _meant(

@@ -40,9 +40,9 @@ class Sketcher:
             # Other sums and signs from part to part, so that equal rows do not cancel.
             first = _PERIOD - 37 * self._part % _PERIOD
             signed = part * signs[first : first + part.size]
-            whole = signed.size - signed.size % WIDTH
-            sums = np.sum(np.reshape(signed[:whole], (-1, WIDTH)), axis=0)
-            sums[: signed.size - whole] += signed[whole:]
+            full = signed.size - signed.size % WIDTH
+            sums = np.sum(np.reshape(signed[:full], (-1, WIDTH)), axis=0)
+            sums[: signed.size - full] += signed[full:]
             self._totals += np.roll(sums, self._part)
             self._part += 1
 

@@ -33,17 +33,17 @@ def unmatched_channels(run: RunFacts) -> dict[Channel, Traffic]:
 
 
 def _unmatched(run: RunFacts) -> dict[Channel, Traffic]:
-    found: defaultdict[Channel, Traffic] = defaultdict(Traffic)
+    traffic: defaultdict[Channel, Traffic] = defaultdict(Traffic)
     for rank, facts in run.dumps.items():
-        for each in facts.collectives:
-            if each.op not in POINT_TO_POINT or each.peer is None or each.is_virtual:
+        for transfer in facts.collectives:
+            if transfer.op not in POINT_TO_POINT or transfer.peer is None or transfer.is_virtual:
                 continue
-            if each.op == "Send":
-                found[rank, each.peer].sent.append(each)
+            if transfer.op == "Send":
+                traffic[rank, transfer.peer].sent.append(transfer)
             else:
-                found[each.peer, rank].received.append(each)
+                traffic[transfer.peer, rank].received.append(transfer)
     return {
-        channel: found[channel]
-        for channel in sorted(found)
-        if set(channel) <= run.dumps.keys() and not found[channel].is_matched
+        channel: traffic[channel]
+        for channel in sorted(traffic)
+        if set(channel) <= run.dumps.keys() and not traffic[channel].is_matched
     }

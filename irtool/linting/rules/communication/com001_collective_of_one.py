@@ -33,8 +33,14 @@ class CollectiveOfOne(NodeRule):
     )
 
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
-        found = facts.collective_by_node.get(node)
-        if found is None or found.is_virtual or found.origin not in ("user code", "unknown"):
+        collective = facts.collective_by_node.get(node)
+        if (
+            collective is None
+            or collective.is_virtual
+            or collective.origin not in ("user code", "unknown")
+        ):
             return
-        if found.ranks is not None and len(found.ranks) == 1:
-            yield self.finding(f"{found.op} over a group of one rank communicates nothing", node)
+        if collective.ranks is not None and len(collective.ranks) == 1:
+            yield self.finding(
+                f"{collective.op} over a group of one rank communicates nothing", node
+            )

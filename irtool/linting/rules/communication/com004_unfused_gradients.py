@@ -57,8 +57,8 @@ class UnfusedGradients(DumpRule):
                 alone[item.op, item.group].append(item)
         # Switched off in the context, all of an operator have one cause; else each group its own.
         causes: dict[tuple[str, str | None], list[list[Collective]]] = defaultdict(list)
-        for (op, group), found in alone.items():
-            causes[op, None if is_off else group].append(found)
+        for (op, group), members in alone.items():
+            causes[op, None if is_off else group].append(members)
         for (op, group), groups in causes.items():
             yield from self._told(op, group, groups, facts)
 
@@ -67,34 +67,34 @@ class UnfusedGradients(DumpRule):
     ) -> Iterator[Finding]:
         machine = facts.compilation.surroundings.machine or default_machine()
         apart = together = 0.0
-        told: list[Collective] = []
+        gradients: list[Collective] = []
         used = 0
-        for found in groups:
-            ranks = found[0].ranks or tuple(range(machine.node_devices or 8))
+        for members in groups:
+            ranks = members[0].ranks or tuple(range(machine.node_devices or 8))
             if len(ranks) < 2:
                 continue
             used += 1
-            told += found
-            apart += sum(machine.seconds(op, item.bytes or 0, ranks) for item in found)
-            together += machine.seconds(op, sum(item.bytes or 0 for item in found), ranks)
+            gradients += members
+            apart += sum(machine.seconds(op, item.bytes or 0, ranks) for item in members)
+            together += machine.seconds(op, sum(item.bytes or 0 for item in members), ranks)
         saved = apart - together
-        if len(told) < self.least_count or saved * 100 < self.least_share * apart:
+        if len(gradients) < self.least_count or saved * 100 < self.least_share * apart:
             return
-        total = bytes_text(sum(item.bytes or 0 for item in told))
+        total = bytes_text(sum(item.bytes or 0 for item in gradients))
         of = "one group" if used == 1 else f"{used} groups"
         yield self.finding(
-            f"{len(told)} gradients ({total}) of {of} are reduced one by one",
-            told[0].node,
+            f"{len(gradients)} gradients ({total}) of {of} are reduced one by one",
+            gradients[0].node,
             edit=Edit(setting="comm_fusion", value=_EDIT),
             gain=Gain(seconds=saved),
-            related=tuple((f"{op} without fusion", item.node) for item in told[1:6]),
+            related=tuple((f"{op} without fusion", item.node) for item in gradients[1:6]),
             key=f"{op} {group if group and group.endswith('world_group') else ''}",
         )
 
 
 def fusion_is_off(context: Mapping[str, object] | None) -> bool:
     """Whether ``comm_fusion`` of the context switches all fusion off."""
-    found = (context or {}).get("comm_fusion")
-    if isinstance(found, Mapping):
-        return cast("Mapping[str, object]", found).get("openstate") in (False, "False", "false")
-    return isinstance(found, str) and _OFF.search(found) is not None
+    setting = (context or {}).get("comm_fusion")
+    if isinstance(setting, Mapping):
+        return cast("Mapping[str, object]", setting).get("openstate") in (False, "False", "false")
+    return isinstance(setting, str) and _OFF.search(setting) is not None

@@ -47,14 +47,14 @@ class TinyCollectives(DumpRule):
                 continue
             if item.bytes is not None and item.bytes <= most:
                 tiny[item.op, item.group].append(item)
-        for (op, _), found in tiny.items():
-            backward = sum(item.is_gradient for item in found)
-            if max(backward, len(found) - backward) < self.least_count:
+        for (op, _), alike in tiny.items():
+            backward = sum(item.is_gradient for item in alike)
+            if max(backward, len(alike) - backward) < self.least_count:
                 continue
-            size = max(item.bytes or 0 for item in found)
-            forward = [item for item in found if not item.is_gradient] or found
+            size = max(item.bytes or 0 for item in alike)
+            forward = [item for item in alike if not item.is_gradient] or alike
             yield self.finding(
-                f"{len(found)} times {op} of at most {size:,} bytes in a step, "
+                f"{len(alike)} times {op} of at most {size:,} bytes in a step, "
                 f"{backward} of them in the backward pass",
                 forward[0].node,
                 related=tuple((f"another {op}", item.node) for item in forward[1:4]),

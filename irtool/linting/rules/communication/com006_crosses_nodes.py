@@ -43,14 +43,14 @@ class CrossesNodes(DumpRule):
                 continue
             if len({rank // size for rank in item.ranks}) > 1:
                 spread[item.ranks].append(item)
-        for ranks, found in spread.items():
-            moved = sum(item.bytes or 0 for item in found)
+        for ranks, crossing in spread.items():
+            moved = sum(item.bytes or 0 for item in crossing)
             if moved >= self.least_bytes:
                 nodes = len({rank // size for rank in ranks})
                 yield self.finding(
                     f"{len(ranks)} ranks on {nodes} nodes exchange {moved / MIB:,.0f} MiB a step "
-                    f"in {len(found)} collectives; a node holds {size} devices",
-                    max(found, key=_bytes).node,
+                    f"in {len(crossing)} collectives; a node holds {size} devices",
+                    max(crossing, key=_bytes).node,
                     key=f"{len(ranks)} ranks",
                 )
 

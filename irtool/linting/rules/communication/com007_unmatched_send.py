@@ -41,14 +41,14 @@ class UnmatchedSend(RunRule):
         pairs: dict[frozenset[int], list[tuple[Channel, Traffic]]] = {}
         for channel, traffic in unmatched_channels(run).items():
             pairs.setdefault(frozenset(channel), []).append((channel, traffic))
-        for found in pairs.values():
-            yield self._between(found)
+        for channels in pairs.values():
+            yield self._between(channels)
 
-    def _between(self, found: list[tuple[Channel, Traffic]]) -> Finding:
+    def _between(self, channels: list[tuple[Channel, Traffic]]) -> Finding:
         """One finding of two ranks, at the first node without a partner."""
         texts: list[str] = []
         places: list[tuple[int, Node]] = []
-        for (sender, receiver), traffic in found:
+        for (sender, receiver), traffic in channels:
             sent, received = len(traffic.sent), len(traffic.received)
             longer, rank = (
                 (traffic.sent, sender) if sent > received else (traffic.received, receiver)
@@ -59,12 +59,14 @@ class UnmatchedSend(RunRule):
                 f"{times(received)}"
             )
         (rank, node), *others = places
-        (sender, receiver), _ = found[0]
+        (sender, receiver), _ = channels[0]
         return self.finding(
             "; ".join(texts),
             node,
             rank=rank,
-            related=[(f"rank {other}: here the numbers part as well", at) for other, at in others],
+            related=[
+                (f"rank {other}: here the numbers part as well", place) for other, place in others
+            ],
             key=f"{sender} to {receiver}",
         )
 

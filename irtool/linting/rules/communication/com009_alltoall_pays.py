@@ -50,7 +50,7 @@ class AlltoallPays(ReportRule):
     least_share = Threshold(10, "percent", "and if that is this share of a step's communication")
 
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
-        step = sum((each.bytes or 0) * each.count for each in report.communications)
+        step = sum((item.bytes or 0) * item.count for item in report.communications)
         # No more can be saved than is received, which is quickly known.
         if not self._is_much(sum(map(received_bytes, report.redistributions)), step):
             return
@@ -70,7 +70,7 @@ class AlltoallPays(ReportRule):
             ends(first)[1],
             severity=None if saved >= self.least_grave else "info",
             edit=Edit(setting="enable_alltoall", value=True),
-            related=[(edge_text(each), ends(each)[1]) for each in others[:20]],
+            related=[(edge_text(other), ends(other)[1]) for other in others[:20]],
             key="alltoall",
         )
 

@@ -29,5 +29,5 @@ class ContextContradicts(DumpRule):
     dumps = ("begin", "validate", "end", "auto_begin", "other")
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:
-        for each in facts.compilation.surroundings.contradictions:
-            yield self.finding(each.message, line=1, key=each.key)
+        for contradiction in facts.compilation.surroundings.contradictions:
+            yield self.finding(contradiction.message, line=1, key=contradiction.key)

@@ -13,17 +13,17 @@ from irtool.linting.facts import CompilationFacts
 def environment(facts: CompilationFacts) -> Mapping[str, str]:
     """Environment variables of the training process, as ``[context.environment]`` tells them."""
     context = facts.surroundings.context or {}
-    found = context.get("environment")
-    if not isinstance(found, Mapping):
+    variables = context.get("environment")
+    if not isinstance(variables, Mapping):
         return {}
-    table = cast("Mapping[object, object]", found)
+    table = cast("Mapping[object, object]", variables)
     return {str(name): str(value) for name, value in table.items()}
 
 
 def version_at_least(dump: Dump, major: int, minor: int) -> bool:
     """Whether the dump's own spelling shows this version of MindSpore or a later one."""
-    found = re.match(r"(\d+)\.(\d+)", dump.dialect)
-    if found is None:
+    match = re.match(r"(\d+)\.(\d+)", dump.dialect)
+    if match is None:
         return False
     # A range that begins with an older version proves nothing.
-    return (int(found[1]), int(found[2])) >= (major, minor)
+    return (int(match[1]), int(match[2])) >= (major, minor)

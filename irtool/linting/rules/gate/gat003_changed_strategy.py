@@ -36,25 +36,27 @@ class ChangedStrategy(GateRule):
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:
         change = layer_change(facts)
-        found = [
-            each
-            for each in facts.diff.patterns
-            if each.first.kind == "re-sharded"
-            and each.first.phase != "recompute"
-            and not in_changed_layer(each.first, change)
+        resharded = [
+            pattern
+            for pattern in facts.diff.patterns
+            if pattern.first.kind == "re-sharded"
+            and pattern.first.phase != "recompute"
+            and not in_changed_layer(pattern.first, change)
         ]
         # What is differentiated follows what it is the gradient of.
-        found = [each for each in found if each.first.phase == "forward"] or found
-        if sum(len(each.edits) for each in found) <= self.most_changed:
+        resharded = [
+            pattern for pattern in resharded if pattern.first.phase == "forward"
+        ] or resharded
+        if sum(len(pattern.edits) for pattern in resharded) <= self.most_changed:
             return
         # A layout that became a tuple is two changes of one operator.
         of_node: dict[Node, list[Pattern]] = {}
-        for pattern in found:
+        for pattern in resharded:
             of_node.setdefault(pattern.first.node, []).append(pattern)
         same: dict[str, list[Pattern]] = {}
         for patterns in of_node.values():
             first = patterns[0]
-            details = "; ".join(each.detail for each in patterns)
+            details = "; ".join(pattern.detail for pattern in patterns)
             text = f"{first.first.node.op}: {details}{where(first)}"
             same.setdefault(text, []).append(first)
         for text, patterns in same.items():
@@ -64,8 +66,8 @@ class ChangedStrategy(GateRule):
                 shown(first.first.right or first.first.left),
                 related=[
                     ("the same here", node)
-                    for each in others[:10]
-                    if (node := shown(each.first.right or each.first.left)) is not None
+                    for other in others[:10]
+                    if (node := shown(other.first.right or other.first.left)) is not None
                 ],
                 key=f"{first.scope} {first.detail}",
             )

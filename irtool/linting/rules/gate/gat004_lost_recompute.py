@@ -58,14 +58,14 @@ class LostRecompute(GateRule):
             for cell in lost
             if new[cell]
             and kind_of(cell) not in kinds
-            and not any(is_within(each, cell) for each in lost)
+            and not any(is_within(member, cell) for member in lost)
         ]
         groups: dict[tuple[str, bool], list[str]] = {}
         for cell in (*gone, *less):
             groups.setdefault((kind_of(cell), not new[cell]), []).append(cell)
         for (kind, is_gone), named in groups.items():
             cells = sorted(named, key=layer_number)
-            count, left = sum(old[each] for each in cells), sum(new[each] for each in cells)
+            count, left = sum(old[member] for member in cells), sum(new[member] for member in cells)
             names = ", ".join(cells[:4]) + (f" and {len(cells) - 4} more" if len(cells) > 4 else "")
             one = len(cells) == 1
             what = (
@@ -77,10 +77,13 @@ class LostRecompute(GateRule):
                 f"{names} {what}",
                 shown(layers.get(cells[0], ())),
                 edit=Edit(
-                    setting="recompute", value="; ".join(f"{each}.recompute()" for each in cells)
+                    setting="recompute",
+                    value="; ".join(f"{member}.recompute()" for member in cells),
                 ),
                 related=[
-                    (each, node) for each in cells[1:] if (node := shown(layers.get(each, ())))
+                    (member, node)
+                    for member in cells[1:]
+                    if (node := shown(layers.get(member, ())))
                 ],
                 key=kind,
             )

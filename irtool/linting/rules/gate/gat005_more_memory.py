@@ -56,4 +56,6 @@ def _line(facts: GateFacts) -> int:
     new = facts.new_memory.static
     grown = max(new, key=lambda item: (item.bytes or 0) - old.get(item.name, 0), default=None)
     named = grown.name if grown is not None else ""
-    return next((each.line for each in facts.new.dump.parameters if each.name == named), 1)
+    return next(
+        (parameter.line for parameter in facts.new.dump.parameters if parameter.name == named), 1
+    )

@@ -38,26 +38,26 @@ class ChangedPrecision(GateRule):
         change = layer_change(facts)
         types, casts = _edits(facts, change, ("dtype changed",)), _edits(facts, change, _CASTS)
         # A result that follows its operand's type, and a gradient that follows its operator's.
-        own = [each for each in types if not each.first.follows] or types
+        own = [pattern for pattern in types if not pattern.first.follows] or types
         if not own and not casts:
             return
-        first = min((*own, *casts), key=lambda each: each.first.order)
+        first = min((*own, *casts), key=lambda pattern: pattern.first.order)
         counts = Counter[str]()
         for pattern in types:
             counts[pattern.detail.removeprefix("result: ")] += len(pattern.edits)
-        told = [f"{count} results {what}" for what, count in counts.most_common(3)]
-        number = sum(len(each.edits) for each in casts)
+        texts = [f"{count} results {what}" for what, count in counts.most_common(3)]
+        number = sum(len(pattern.edits) for pattern in casts)
         if number:
-            kinds = sorted({each.first.kind for each in casts})
-            told.append(f"{number} {' and '.join(kinds).replace('cast ', 'casts ', 1)}")
+            kinds = sorted({pattern.first.kind for pattern in casts})
+            texts.append(f"{number} {' and '.join(kinds).replace('cast ', 'casts ', 1)}")
         yield self.finding(
             f"{first.first.node.op}: {first.first.kind}: {first.detail}{where(first)}; in all "
-            + ", ".join(told),
+            + ", ".join(texts),
             shown(first.first.right or first.first.left),
             related=[
-                (f"{each.first.node.op}: {each.first.kind}: {each.detail}", each.first.right[0])
-                for each in own[:10]
-                if each is not first and each.first.right
+                (f"{other.first.node.op}: {other.first.kind}: {other.detail}", other.first.right[0])
+                for other in own[:10]
+                if other is not first and other.first.right
             ],
             key=f"{first.first.kind} {first.scope} {first.detail}",
         )
@@ -65,9 +65,9 @@ class ChangedPrecision(GateRule):
 
 def _edits(facts: GateFacts, change: LayerChange, kinds: tuple[str, ...]) -> list[Pattern]:
     """Patterns of some kinds, those of the forward pass if it has any."""
-    found = [
-        each
-        for each in facts.diff.patterns
-        if each.first.kind in kinds and not in_changed_layer(each.first, change)
+    patterns = [
+        pattern
+        for pattern in facts.diff.patterns
+        if pattern.first.kind in kinds and not in_changed_layer(pattern.first, change)
     ]
-    return [each for each in found if each.first.phase == "forward"] or found
+    return [pattern for pattern in patterns if pattern.first.phase == "forward"] or patterns

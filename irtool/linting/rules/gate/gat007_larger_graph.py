@@ -41,7 +41,7 @@ class LargerGraph(GateRule):
         before, after = (sum(map(len, side.values())) for side in (old, new))
         if (after - before) * 100 <= self.most_percent * before:
             return
-        layer = max(new, key=lambda each: len(new[each]) - len(old.get(each, ())))
+        layer = max(new, key=lambda name: len(new[name]) - len(old.get(name, ())))
         more = len(new[layer]) - len(old.get(layer, ()))
         where = f", of which {layer} has {count_text(more)} more" if is_numbered(layer) else ""
         yield self.finding(
@@ -53,7 +53,7 @@ class LargerGraph(GateRule):
 
 def _by_layer(side: DumpFacts) -> dict[str, list[Node]]:
     """All statements by the layer that they belong to."""
-    found: dict[str, list[Node]] = {}
+    layers: dict[str, list[Node]] = {}
     for node in side.dump.nodes():
-        found.setdefault(layer_of(node), []).append(node)
-    return found
+        layers.setdefault(layer_of(node), []).append(node)
+    return layers

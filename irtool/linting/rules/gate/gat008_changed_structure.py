@@ -45,11 +45,11 @@ class ChangedStructure(GateRule):
                 counts = [siblings(names[0], side) for side in (old, new)]
                 side = new if what == "added" else old
                 operators = sum(len(side[name]) for name in names)
-                told = ", ".join(names[:4])
-                told += f" and {len(names) - 4} more" if len(names) > 4 else ""
+                listed = ", ".join(names[:4])
+                listed += f" and {len(names) - 4} more" if len(names) > 4 else ""
                 last = names[0] if what == "added" else [k for k in new if kind_of(k) == kind][-1]
                 yield self.finding(
-                    f"{told} {'was' if len(names) == 1 else 'were'} {what}: {counts[1]} layers "
+                    f"{listed} {'was' if len(names) == 1 else 'were'} {what}: {counts[1]} layers "
                     f"instead of {counts[0]}, {plural(operators, 'operator')}",
                     shown(new[last]),
                     key=f"{kind} {what}",
@@ -63,7 +63,9 @@ class ChangedStructure(GateRule):
             if item.before and item.after and _shape(item.before) != _shape(item.after)
             and layer_of_parameter(item.name) not in layers
         ]  # fmt: skip
-        if not resized or any(each.first.kind == "re-sharded" for each in facts.diff.patterns):
+        if not resized or any(
+            pattern.first.kind == "re-sharded" for pattern in facts.diff.patterns
+        ):
             return  # another strategy slices them otherwise
         first = resized[0]
         more = f", and {count_text(len(resized) - 1)} more" if len(resized) > 1 else ""

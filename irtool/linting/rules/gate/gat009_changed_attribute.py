@@ -65,8 +65,8 @@ class ChangedAttribute(GateRule):
                 shown(first.first.right or first.first.left),
                 related=[
                     ("the same here", node)
-                    for each in others[:10]
-                    if (node := shown(each.first.right or each.first.left)) is not None
+                    for other in others[:10]
+                    if (node := shown(other.first.right or other.first.left)) is not None
                 ],
                 key=f"{first.scope} {first.detail}",
             )
@@ -87,11 +87,11 @@ def _means_something(pattern: Pattern) -> bool:
 
 def _is_rounded(detail: str) -> bool:
     """Whether a constant only has another element type: GAT006 tells what changed that."""
-    found = _TYPED.search(detail)
-    if found is None or found[1] == found[3]:
+    match = _TYPED.search(detail)
+    if match is None or match[1] == match[3]:
         return False
     try:
-        before, after = float(found[2]), float(found[4])
+        before, after = float(match[2]), float(match[4])
     except ValueError:
         return False
     return after != 0 and math.isclose(before, after, rel_tol=_HALF_ROUNDS, abs_tol=_HALF_STEP)

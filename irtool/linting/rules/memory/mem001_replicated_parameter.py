@@ -44,9 +44,9 @@ class ReplicatedParameter(ReportRule):
                 alike[kind_of(item.report.name), item.slice, item.replicas].append(item)
         for (kind, size, replicas), (item, *others) in alike.items():
             more = f" and {len(others)} more like it" if others else ""
-            each = "each " if others else ""
+            quantifier = "each " if others else ""
             yield self.finding(
-                f"{item.report.name}{more} ({each}{size / MIB:,.0f} MiB) "
+                f"{item.report.name}{more} ({quantifier}{size / MIB:,.0f} MiB) "
                 f"{'are' if others else 'is'} held whole by {replicas} devices",
                 item.report.user,
                 item.report.parameter,

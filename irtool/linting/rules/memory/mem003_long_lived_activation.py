@@ -47,13 +47,13 @@ class LongLivedActivation(DumpRule):
         (first, last_forward), (first_backward, last) = spans
         early = first + (last_forward - first) * self.margin_percent // 100
         late = last - (last - first_backward) * self.margin_percent // 100
-        told: set[Node] = set()
+        reported: set[Node] = set()
         for buffer in live.buffers:
             node = buffer.node.node
-            if node in told or not self._is_kept(buffer, early, late):
+            if node in reported or not self._is_kept(buffer, early, late):
                 continue
             if facts.phases.get(node) == "forward":
-                told.add(node)
+                reported.add(node)
                 yield self.finding(
                     f"{node.op} makes {(buffer.size or 0) / MIB:,.0f} MiB that are kept across "
                     "the whole backward pass",
@@ -71,9 +71,9 @@ def _spans(
     """First and last launch of the forward and of the backward pass; None if one is missing."""
     places: dict[str, list[int]] = {"forward": [], "backward": []}
     for place, item in enumerate(live.launched):
-        found = places.get(phases.get(item.node, "other"))
-        if found is not None:
-            found.append(place)
+        launches = places.get(phases.get(item.node, "other"))
+        if launches is not None:
+            launches.append(place)
     forward, backward = places["forward"], places["backward"]
     if not forward or not backward:
         return None

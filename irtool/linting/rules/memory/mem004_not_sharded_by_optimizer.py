@@ -38,8 +38,8 @@ class NotShardedByOptimizer(ReportRule):
         if not report.context.parallel_optimizer:
             return
         threshold = report.context.threshold * KIB
-        whole = [item for item in held_parameters(report) if self._is_whole(item)]
-        for item in whole:
+        unsharded = [item for item in held_parameters(report) if self._is_whole(item)]
+        for item in unsharded:
             if item.whole >= threshold and item.slice >= self.least_bytes:
                 rows = item.report.slice[0] if item.report.slice else 0
                 if rows and rows % item.replicas:
@@ -50,7 +50,7 @@ class NotShardedByOptimizer(ReportRule):
                         item.report.parameter,
                         key=item.report.name,
                     )
-        small = [item for item in whole if item.whole < threshold]
+        small = [item for item in unsharded if item.whole < threshold]
         total = sum(item.slice for item in small)
         if total >= self.least_total:
             yield self.finding(

@@ -44,7 +44,7 @@ def held_parameters(report: CheckResult) -> Iterator[HeldParameter]:
             continue
         if min((*item.shape, *item.slice), default=0) < 0:
             continue
-        whole, part = math.prod(item.shape) * bits // 8, math.prod(item.slice) * bits // 8
+        full, part = math.prod(item.shape) * bits // 8, math.prod(item.slice) * bits // 8
         if part:
-            replicas = max(1, devices * part // whole)
-            yield HeldParameter(item, whole, part, replicas, item.weight)
+            replicas = max(1, devices * part // full)
+            yield HeldParameter(item, full, part, replicas, item.weight)

@@ -43,17 +43,22 @@ class HalfGradientReduction(NodeRule):
     least_ranks = Threshold(16, "ranks", "groups of at least so many ranks are told")
 
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
-        found = facts.collective_by_node.get(node)
-        if found is None or found.is_virtual or found.dtype not in HALF or found.ranks is None:
+        collective = facts.collective_by_node.get(node)
+        if (
+            collective is None
+            or collective.is_virtual
+            or collective.dtype not in HALF
+            or collective.ranks is None
+        ):
             return
-        if found.origin not in ("mirror", "optimizer parallel") or not found.is_gradient:
+        if collective.origin not in ("mirror", "optimizer parallel") or not collective.is_gradient:
             return
-        ranks = len(found.ranks)
-        if found.reduction in (None, "sum") and ranks >= self.least_ranks:
-            error = 0.5 * ranks**0.5 * HALF[found.dtype].unit
+        ranks = len(collective.ranks)
+        if collective.reduction in (None, "sum") and ranks >= self.least_ranks:
+            error = 0.5 * ranks**0.5 * HALF[collective.dtype].unit
             yield self.finding(
-                f"{found.op} sums a gradient over {ranks} ranks in {found.dtype.lower()}: "
-                f"expect a relative error of {error:.1%}",
+                f"{collective.op} sums a gradient over {ranks} ranks in "
+                f"{collective.dtype.lower()}: expect a relative error of {error:.1%}",
                 node,
-                key=found.parameter or "",
+                key=collective.parameter or "",
             )

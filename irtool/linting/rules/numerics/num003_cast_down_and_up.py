@@ -78,5 +78,5 @@ class CastDownAndUp(NodeRule):
 
 def _is_read_by(node: Node, user: Node) -> bool:
     """Whether only one node of the forward pass reads a value; its gradients may as well."""
-    others = (each for each in node.users if each is not user)
-    return all(each.is_backward for each in others)
+    others = (other for other in node.users if other is not user)
+    return all(other.is_backward for other in others)

@@ -47,11 +47,16 @@ class SplitReduction(NodeRule):
     least_ranks = Threshold(2, "ranks", "groups of at least so many ranks are told")
 
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
-        found = facts.collective_by_node.get(node)
-        if found is None or found.origin != "forward reduction" or found.dtype not in HALF:
+        collective = facts.collective_by_node.get(node)
+        if (
+            collective is None
+            or collective.origin != "forward reduction"
+            or collective.dtype not in HALF
+        ):
             return
-        if found.ranks is not None and len(found.ranks) >= self.least_ranks:
+        if collective.ranks is not None and len(collective.ranks) >= self.least_ranks:
             yield self.finding(
-                f"partial sums of {len(found.ranks)} ranks are added in {found.dtype.lower()}",
+                f"partial sums of {len(collective.ranks)} ranks are added in "
+                f"{collective.dtype.lower()}",
                 node,
             )

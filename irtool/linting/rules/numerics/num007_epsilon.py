@@ -53,7 +53,7 @@ class Epsilon(NodeRule):
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         if node.is_recomputed or not node.input_types:
             return
-        dtype = next((found for each in node.input_types if (found := half_type(each))), None)
+        dtype = next((half for abstract in node.input_types if (half := half_type(abstract))), None)
         if dtype is None:
             return
         for value in epsilons(node):

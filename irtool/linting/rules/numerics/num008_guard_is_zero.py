@@ -62,7 +62,7 @@ class GuardIsZero(NodeRule):
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         if node.is_recomputed or node.is_backward or not node.input_types:
             return
-        dtype = next((found for each in node.input_types if (found := half_type(each))), None)
+        dtype = next((half for abstract in node.input_types if (half := half_type(abstract))), None)
         if dtype is None:
             return
         for value in epsilons(node):
@@ -71,10 +71,10 @@ class GuardIsZero(NodeRule):
             reader = guarded_by(node) if operator_of(node.op).is_("guard") else None
             if value == 0 and reader is None:
                 continue
-            told = "is 0" if value == 0 else f"{value:g} is rounded to 0"
+            problem = "is 0" if value == 0 else f"{value:g} is rounded to 0"
             guards = "" if reader is None else f": nothing keeps {reader.op} away from 0"
             yield self.finding(
-                f"the constant of {node.op} {told} in {dtype.lower()}{guards}",
+                f"the constant of {node.op} {problem} in {dtype.lower()}{guards}",
                 node,
                 related=() if reader is None else (("what it should guard", reader),),
             )

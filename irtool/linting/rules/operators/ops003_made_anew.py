@@ -78,7 +78,11 @@ class MadeAnew(DumpRule):
         )
         least = max(self.least_bytes, weights * self.least_share / 100)
         # A weight whose gradients are summed up is trained, wherever its update stands.
-        trained = {each.weight for each in roles.values() if each.role == "accumulated gradient"}
+        trained = {
+            accumulator.weight
+            for accumulator in roles.values()
+            if accumulator.role == "accumulated gradient"
+        }
         frozen = {
             name
             for name, role in roles.items()
@@ -210,18 +214,18 @@ def _is_written(node: Node) -> bool:
 
 def _readers(node: Node) -> list[Node]:
     """Who takes the value, loads and depends looked through."""
-    found: list[Node] = []
+    readers: list[Node] = []
     for user in node.users:
         if user.op in CARRIES and user.inputs and user.inputs[0] is node:
-            found += _readers(user)
+            readers += _readers(user)
         elif user.op not in ("UpdateState", "Depend"):
-            found.append(user)
-    return found
+            readers.append(user)
+    return readers
 
 
 def _products_behind(node: Node) -> list[tuple[Node, Node]]:
     """Who takes the value, with what it takes; redistributions are looked through."""
-    found: list[tuple[Node, Node]] = []
+    products: list[tuple[Node, Node]] = []
     queue = [(reader, node) for reader in _readers(node)]
     for _ in range(64):
         if not queue:
@@ -229,25 +233,25 @@ def _products_behind(node: Node) -> list[tuple[Node, Node]]:
         reader, operand = queue.pop(0)
         moves = reader.op in COMMUNICATION or reader.op in ("MakeTuple", "TupleGetItem")
         if moves or (reader.instance_name or "").startswith("redistribution"):
-            queue += [(each, reader) for each in _readers(reader)]
+            queue += [(following, reader) for following in _readers(reader)]
         else:
-            found.append((reader, operand))
-    return found
+            products.append((reader, operand))
+    return products
 
 
 def _names(node: Node) -> set[str]:
     """Parameters behind a constant node."""
-    found: set[str] = set()
+    names: set[str] = set()
     queue: list[Source] = list(node.inputs)
     for _ in range(64):
         if not queue:
             break
         source = queue.pop()
         if isinstance(source, GraphParameter):
-            found.add(source.name)
+            names.add(source.name)
         elif isinstance(source, Node):
             queue += source.inputs
-    return found
+    return names
 
 
 def _weight(source: Source | None, roles: Mapping[str, ParameterRole]) -> str | None:

@@ -40,20 +40,20 @@ class UnsharedLayers(DumpRule):
     least_seconds = Threshold(15, "seconds", "told where sharing saves so much of the compilation")
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:
-        found = unshared_layers(facts.dump)
-        if found is None or len(found.layers) < self.least_layers:
+        unshared = unshared_layers(facts.dump)
+        if unshared is None or len(unshared.layers) < self.least_layers:
             return
-        copies = found.statements - found.once
+        copies = unshared.statements - unshared.once
         total = sum(len(graph.nodes) for graph in facts.dump.graphs)
         # The last graph holds the backward pass, too: about four times the statements.
         seconds = copies * SECONDS_A_STATEMENT * (4 if facts.kind == "begin" else 1)
         if copies * 100 < self.least_share * total or seconds < self.least_seconds:
             return
         yield self.finding(
-            f"{len(found.layers)} equal layers stand in the graph one by one: "
-            f"{count_text(found.statements)} of {count_text(total)} statements, of which "
-            f"{count_text(found.once)} would do",
-            found.first,
+            f"{len(unshared.layers)} equal layers stand in the graph one by one: "
+            f"{count_text(unshared.statements)} of {count_text(total)} statements, of which "
+            f"{count_text(unshared.once)} would do",
+            unshared.first,
             edit=Edit(setting="lazy_inline", value="@lazy_inline on __init__ of the layer's cell"),
-            key=found.kind,
+            key=unshared.kind,
         )

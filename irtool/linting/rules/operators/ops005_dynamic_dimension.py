@@ -62,13 +62,13 @@ class DynamicDimension(DumpRule):
         shapes = [node for node in computed if node.op in _SHAPES]
         if not unknown and not shapes:
             return  # nothing depends on it
-        whole = _cannot_be_split(inputs, facts) if facts.collectives else []
+        unsplittable = _cannot_be_split(inputs, facts) if facts.collectives else []
         dimensions = [
             f"dimension {axis} of {item.name}"
             for item in inputs
             for axis in unknown_dimensions(item.type)
         ]
-        told = ", ".join(dimensions[:3])
+        listed = ", ".join(dimensions[:3])
         more = f" and {len(dimensions) - 3} more" if len(dimensions) > 3 else ""
         verb = "is" if len(dimensions) == 1 else "are"
         costs = [
@@ -77,14 +77,14 @@ class DynamicDimension(DumpRule):
         if shapes:
             finds = "finds" if len(shapes) == 1 else "find"
             costs.insert(0, f"{plural(len(shapes), 'operator')} {finds} out shapes in every step")
-        if whole:
+        if unsplittable:
             they = "it" if len(dimensions) == 1 else "them"
-            of = they if whole == dimensions else ", ".join(whole[:3])
+            of = they if unsplittable == dimensions else ", ".join(unsplittable[:3])
             costs.insert(0, f"no strategy can split {of}")
         yield self.finding(
-            f"{told}{more} {verb} not known: {', '.join(costs)}",
+            f"{listed}{more} {verb} not known: {', '.join(costs)}",
             _first(shapes) or _first(unknown),
-            severity=None if shapes or whole else "info",
+            severity=None if shapes or unsplittable else "info",
             related=[("finds out a shape", node) for node in shapes[:5]],
             key="dynamic",
         )

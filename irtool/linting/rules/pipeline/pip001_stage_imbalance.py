@@ -38,9 +38,9 @@ class StageImbalance(RunRule):
         if len(stages) < 2:
             return
         work = {stage: total_flops(facts.dump.nodes()) for stage, (_, facts) in stages.items()}
-        if not all(each.is_complete for each in work.values()):
+        if not all(flops.is_complete for flops in work.values()):
             return  # what nobody can count is not compared
-        mean = sum(each.operations for each in work.values()) / len(work)
+        mean = sum(flops.operations for flops in work.values()) / len(work)
         slowest = max(work, key=lambda stage: work[stage].operations)
         above = work[slowest].operations / mean - 1 if mean else 0.0
         if above * 100 > self.most_percent:

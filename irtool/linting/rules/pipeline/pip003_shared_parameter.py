@@ -42,16 +42,16 @@ class SharedParameter(RunRule):
                 is_weight = item.is_weight and roles[item.name].role == "weight"
                 if is_weight and (item.size or 0) >= self.least_bytes:
                     holders[item.name][stage] = item
-        for name, found in holders.items():
-            if len(found) < 2:
+        for name, by_stage in holders.items():
+            if len(by_stage) < 2:
                 continue
-            first = min(found)
+            first = min(by_stage)
             rank, facts = stages[first]
-            size = max(item.size or 0 for item in found.values())
-            numbers = " and ".join(map(str, sorted(found)))
+            size = max(item.size or 0 for item in by_stage.values())
+            numbers = " and ".join(map(str, sorted(by_stage)))
             yield self.finding(
                 f"{name} ({size / MIB:,.0f} MiB) is held by stages {numbers}",
-                line=found[first].line,
+                line=by_stage[first].line,
                 rank=rank,
                 key=name,
             )

@@ -20,20 +20,20 @@ def one_a_stage(run: RunFacts) -> dict[int, tuple[int, DumpFacts]]:
     Raises:
         Lacking: nobody says how many devices and stages there are.
     """
-    found: dict[int, tuple[int, DumpFacts]] = {}
+    by_stage: dict[int, tuple[int, DumpFacts]] = {}
     for rank, facts in run.dumps.items():
         parallel = facts.parallel
         if parallel.stages < 2:
             raise Lacking("devices", "no pipeline_stages above 1 in the context")
         stage = stage_of(rank, parallel.devices, parallel.stages)
-        found.setdefault(stage, (rank, facts))
-    return found
+        by_stage.setdefault(stage, (rank, facts))
+    return by_stage
 
 
 def micro_batches(dump: Dump) -> int:
     """Micro-batches that the operators of a dump name; 0 where none does."""
-    found = [node.micro for node in dump.nodes() if node.micro is not None]
-    return max(found) + 1 if found else 0
+    numbers = [node.micro for node in dump.nodes() if node.micro is not None]
+    return max(numbers) + 1 if numbers else 0
 
 
 def first_of_a_micro_batch(dump: Dump) -> Node | None:

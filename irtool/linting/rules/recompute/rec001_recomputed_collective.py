@@ -32,12 +32,16 @@ class RecomputedCollective(DumpRule):
     least_bytes = Threshold(256 * MIB, "bytes", "told if all of them move at least so many bytes")
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:
-        again = [each for each in facts.collectives if each.node.is_recomputed]
-        moved = sum(each.bytes or 0 for each in again)
+        again = [collective for collective in facts.collectives if collective.node.is_recomputed]
+        moved = sum(collective.bytes or 0 for collective in again)
         if not again or moved < self.least_bytes:
             return
         dearest = max(again, key=_bytes)
-        others = tuple((f"{each.op} again", each.node) for each in again if each is not dearest)
+        others = tuple(
+            (f"{collective.op} again", collective.node)
+            for collective in again
+            if collective is not dearest
+        )
         count = f"{len(again)} collectives" if len(again) > 1 else "a collective"
         yield self.finding(
             f"recomputation runs {count} again: {moved / MIB:,.0f} MiB a step",

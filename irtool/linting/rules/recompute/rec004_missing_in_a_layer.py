@@ -55,8 +55,8 @@ class MissingInALayer(DumpRule):
                 next((node for node in first if user_frames(node)), first[0]),
                 severity="info" if item.is_selective else None,
                 edit=Edit(
-                    setting="recompute", value="; ".join(f"{each}.recompute()" for each in layers)
+                    setting="recompute", value="; ".join(f"{layer}.recompute()" for layer in layers)
                 ),
-                related=[(each, item.kept[each][0]) for each in layers[1:20]],
+                related=[(layer, item.kept[layer][0]) for layer in layers[1:20]],
                 key=kind_of(layers[0]),
             )

@@ -114,5 +114,5 @@ def _all_differ(item: OperatorReport, place: int, positions: list[int]) -> bool:
     """Whether each of some devices holds another slice of an operand."""
     matrix = item.device_matrix
     axes = [axis for entry in item.input_maps[place] for axis in axes_of(matrix, entry)]
-    held = {tuple(coordinates(matrix, each)[axis] for axis in axes) for each in positions}
+    held = {tuple(coordinates(matrix, position)[axis] for axis in axes) for position in positions}
     return len(held) == len(positions)

@@ -78,5 +78,5 @@ class IllegalStrategy(ReportRule):
 
 
 def _fix(finding: Finding, instead: Mapping[Finding, Sequence[Strategy]]) -> str | None:
-    found = instead.get(finding, ())
-    return "in_strategy " + ", or ".join(map(str, found)) if found else None
+    strategies = instead.get(finding, ())
+    return "in_strategy " + ", or ".join(map(str, strategies)) if strategies else None

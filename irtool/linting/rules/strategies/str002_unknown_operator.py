@@ -30,14 +30,14 @@ class UnknownOperator(ReportRule):
     cases = ("tests/linting/evidence/own_operator_own.begin",)
 
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
-        told: set[str] = set()
+        reported: set[str] = set()
         for finding in report.findings:
             node = node_of(finding)
             if finding.code != "unknown" or finding.severity == "error" or not finding.op:
                 continue
             given = node is not None and (node.written_strategy() or node.in_layout) is not None
-            if given and finding.op not in told:
-                told.add(finding.op)
+            if given and finding.op not in reported:
+                reported.add(finding.op)
                 message = finding.message
                 yield self.finding(
                     message if finding.op in message else f"{finding.op}: {message}", node

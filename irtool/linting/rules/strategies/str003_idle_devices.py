@@ -46,13 +46,13 @@ class IdleDevices(ReportRule):
             for item in report.operators
             if operator_of(item.op).is_heavy and item.verdict == "legal" and item.strategy
         ]
-        told = [
+        idle = [
             (item, times)
             for item, times in heavy
             if times >= max(2, self.least_repeats) and gigaflops(item) >= self.least_gigaflops
         ]
         least = min((times for _, times in heavy), default=1)
-        alike = [item for item, times in told if times == least > 1 and len(heavy) > 1]
+        alike = [item for item, times in idle if times == least > 1 and len(heavy) > 1]
         if alike:
             first, *others = sorted(alike, key=gigaflops, reverse=True)
             more = f", {plural(len(others), 'other')}" if others else ""
@@ -62,11 +62,11 @@ class IdleDevices(ReportRule):
                 f"{more})",
                 first.node,
                 hint="split all products over all devices, or run on fewer",
-                related=[(f"{each.op} with strategy {each.strategy}", each.node)
-                         for each in others[:20]],
+                related=[(f"{other.op} with strategy {other.strategy}", other.node)
+                         for other in others[:20]],
                 key="all products",
             )  # fmt: skip
-        for item, times in told:
+        for item, times in idle:
             if item not in alike:
                 yield self.finding(
                     f"{item.op} with strategy {item.strategy} uses {devices // times} of "
