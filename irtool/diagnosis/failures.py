@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import BEGIN, Subject, source_of
@@ -54,7 +54,7 @@ def logged(subject: Subject) -> tuple[LoggedFinding, ...]:
         held = subject.remembered["failures"] = _logged(subject)
     if isinstance(held, CannotJudge):
         raise held
-    return held  # type: ignore[return-value]  # what was put there above
+    return cast("tuple[LoggedFinding, ...]", held)
 
 
 def _logged(subject: Subject) -> tuple[LoggedFinding, ...] | CannotJudge:

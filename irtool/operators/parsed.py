@@ -105,7 +105,7 @@ def parsed_from(key: str, data: bytes) -> Parsed | None:
 
 def _plain(value: Any) -> Any:
     """A value as JSON has it: itself, or a list that begins with its kind."""
-    kind: type[Any] = type(value)
+    kind = cast("type[Any]", type(value))
     if value is None or kind in (bool, int, str):
         return value
     if kind is tuple:

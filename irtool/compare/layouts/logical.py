@@ -446,7 +446,8 @@ def rank_errors(
 def _gradients(run: TensorRun) -> set[Node]:
     """Nodes of a rank's backward pass."""
     dump = next((dump_of(op.node) for op in run.ops if op.node is not None), None)
-    return set().union(*(gradient_nodes(graph.nodes) for graph in dump.graphs)) if dump else set()
+    graphs = dump.graphs if dump is not None else ()
+    return {node for graph in graphs for node in gradient_nodes(graph.nodes)}
 
 
 def _sums(run: TensorRun, rank: int) -> Sums:

@@ -76,7 +76,7 @@ def edit_of_refused(subject: Subject, op: str, source: SourceLine | None) -> Edi
         with suppress(CannotJudge):
             diagnoses += examine(subject)
         held = subject.remembered["refused"] = diagnoses
-    refused = [item for item in held if item.op == op]  # type: ignore[attr-defined]  # what was put there above
+    refused = [item for item in cast("list[Diagnosis]", held) if item.op == op]
     here = [item for item in refused if source is None or item.source == source] or refused
     edits = {item.edit for item in here}
     return edits.pop() if len(edits) == 1 else None
