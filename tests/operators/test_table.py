@@ -50,7 +50,7 @@ def test_an_entry_read_alone_says_what_it_says_in_its_file() -> None:
 
 def test_every_word_of_the_table_means_something() -> None:
     searched = {word.name.lower() for word in Kind}
-    fits = set(fitting.WAYS) | {""}
+    fits = set(fitting.FITS) | {""}
     gives = {*sources.RESULTS, *sources.AFTER, ""}
     for name, entry in entries().items():
         assert entry.computes.replace(" ", "_") in COMPUTATIONS, name
@@ -69,7 +69,7 @@ def test_every_trait_and_way_is_used() -> None:
     table = entries().values()
     assert set(TRAITS) == {trait for entry in table for trait in entry.traits}
     searches = [entry.search for entry in table if entry.search is not None]
-    assert set(fitting.WAYS) == {search.fits for search in searches} - {""}
+    assert set(fitting.FITS) == {search.fits for search in searches} - {""}
     assert {*sources.RESULTS, *sources.AFTER} == {search.gives for search in searches} - {""}
     assert set(choices.TRIED) == {entry.propagates for entry in table} - {""}
 
