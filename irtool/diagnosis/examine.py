@@ -53,9 +53,16 @@ class Examination(Shown):
     figures: Figures
 
     @property
-    def is_healthy(self) -> bool:
-        """Whether nothing is worse than an opportunity."""
-        return all(item.severity == "info" for item in self.findings)
+    def is_healthy(self) -> bool | None:
+        """Whether nothing is worse than an opportunity; None where a part was not judged."""
+        if any(item.severity != "info" for item in self.findings):
+            return False
+        judged = all(item.task in _NEED_NO_VERDICT for item in self.not_judged)
+        return True if judged else None
+
+
+_NEED_NO_VERDICT = ("loss", "precision", "compile-failure", "failed-node")
+"""Tasks that most healthy runs leave nothing for: no other side, no log of a failure."""
 
 
 @dataclass

@@ -490,3 +490,57 @@ def test_a_jump_has_five_other_steps_around_it(count: int, verdict: str) -> None
 
 def test_what_begins_at_the_last_step_is_no_single_one() -> None:
     assert compared([*[0.0] * 9, 0.5]).verdict == "noise"
+
+
+def parting(shares: Sequence[float], first_step: int = 0, stride: int = 1) -> LossComparison:
+    """Curves that begin alike and are so large a part of the loss apart after each update."""
+    curve = [3 * math.exp(-n / 4) + 1 for n in range(len(shares))]
+    steps = [first_step + stride * n for n in range(len(shares))]
+    left = dict(zip(steps, curve, strict=True))
+    right = {
+        step: loss * (1 + share) for step, loss, share in zip(steps, curve, shares, strict=True)
+    }
+    return compare_losses(
+        LossRun("left", "csv", Series(left, 1e-6)), LossRun("right", "csv", Series(right, 1e-6))
+    )
+
+
+def steadily(last: float, updates: int) -> list[float]:
+    """Shares that grow alike from update to update, up to the last one."""
+    return [last * n / updates for n in range(updates + 1)]
+
+
+@pytest.mark.parametrize(("last", "told"), [(0.0031, True), (0.0029, False)])
+def test_first_updates_part_curves_steadily_by_three_thousandths_at_least(
+    last: float, told: bool
+) -> None:
+    assert (parting(steadily(last, 11)).verdict == "drift") is told
+
+
+@pytest.mark.parametrize(("updates", "told"), [(8, True), (7, False)])
+def test_eight_updates_tell_that_curves_part_steadily(updates: int, told: bool) -> None:
+    assert (parting(steadily(0.0035, updates)).verdict == "drift") is told
+
+
+@pytest.mark.parametrize(("factor", "told"), [(1.25, True), (1.35, False), (3.0, False)])
+def test_what_grows_by_factors_is_chaos(factor: float, told: bool) -> None:
+    """Half of the updates make more than a quarter of a steady difference."""
+    shares = [0.0, *(0.004 * factor ** (n - 10) for n in range(11))]
+    assert (parting(shares).verdict == "drift") is told
+
+
+@pytest.mark.parametrize(("share", "since"), [(0.45, 1), (0.55, 5)])
+def test_curves_that_leap_part_where_they_leap(share: float, since: int) -> None:
+    shares = [0.0, *(0.001 * n for n in range(1, 12))]
+    leap = shares[-1] * share / (1 - share)
+    apart = [value + (leap if n >= 5 else 0.0) for n, value in enumerate(shares)]
+    assert parting(apart).change_step == since
+
+
+def test_steady_parting_is_told_of_steps_in_a_row_alone() -> None:
+    assert parting(steadily(0.005, 11), first_step=100).verdict == "drift"
+    assert parting(steadily(0.005, 11), stride=10).verdict == "noise"
+
+
+def test_the_limit_of_few_steps_is_the_one_that_is_told() -> None:
+    assert parting(steadily(0.002, 11)).drift.limit == pytest.approx(4 * (1 + 3 * 3 / 12))

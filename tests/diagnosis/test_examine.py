@@ -14,13 +14,22 @@ from click.testing import CliRunner
 
 from irtool.cli.main import app
 from irtool.cluster.context.given import Given
-from irtool.diagnosis.diagnosis import TASKS, CannotJudge, Diagnosis, ranked, strategy_edit
+from irtool.diagnosis.diagnosis import (
+    TASKS,
+    CannotJudge,
+    Diagnosis,
+    NotJudged,
+    Task,
+    diagnosis,
+    ranked,
+    strategy_edit,
+)
 from irtool.diagnosis.examine import Examination, _told_once
 from irtool.diagnosis.figures import Figures
 from irtool.diagnosis.registry import RegisteredTask, all_tasks
 from irtool.diagnosis.subject import Subject
 from irtool.diagnosis.tasks.lint import _diagnosis as lint_diagnosis
-from irtool.ir.finding import Edit, Finding, SourceLine
+from irtool.ir.finding import Edit, Finding, Severity, SourceLine
 from irtool.report.doctor.report import commands_of, doctor_report
 from irtool.report.model import Note
 from irtool.syntax.run import load_run
@@ -135,7 +144,27 @@ def test_a_rank_that_leaves_the_script_is_named_with_its_line(tmp_path: Path) ->
 def test_ranks_that_left_nothing_make_a_hang_not_judged(samples: Path) -> None:
     told = made(samples / "pipeline_run", status=0)
     assert "hang" in {item["task"] for item in told["not_judged"]}
-    assert told["healthy"] is True
+    assert told["healthy"] is None
+
+
+@pytest.mark.parametrize(
+    ("severities", "not_judged", "healthy"),
+    [
+        ((), ("loss", "precision", "compile-failure", "failed-node"), True),
+        (("info",), (), True),
+        (("info",), ("hang",), None),
+        (("info", "warning"), ("hang",), False),
+        (("error",), (), False),
+    ],
+)
+def test_a_run_is_healthy_only_where_all_that_a_run_shows_was_judged(
+    severities: tuple[Severity, ...], not_judged: tuple[Task, ...], healthy: object
+) -> None:
+    findings = tuple(
+        diagnosis("lint", severity, "a cause", command=("lint",)) for severity in severities
+    )
+    missing = tuple(NotJudged(task, "not there") for task in not_judged)
+    assert Examination("run", findings, missing, Figures()).is_healthy is healthy
 
 
 def test_a_rank_that_stopped_half_way_is_a_failed_node(samples: Path, tmp_path: Path) -> None:
@@ -273,7 +302,7 @@ def test_damage_of_a_rank_that_nothing_else_reads_is_told(samples: Path, tmp_pat
 
 def test_a_whole_run_is_not_damaged(samples: Path, tmp_path: Path) -> None:
     path = damaged(samples, tmp_path / "run", "step_parallel_begin", lambda text: text)
-    assert made(path, status=0)["healthy"] is True
+    assert made(path, status=0)["healthy"] is not False
 
 
 def test_a_refused_strategy_is_told_of_what_is_left_of_a_dump(

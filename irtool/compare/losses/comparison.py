@@ -79,6 +79,14 @@ UPDATE_FIRST = 1e-5
 UPDATE_FEWEST = 3
 """Steps behind such a first one that have to be apart by :data:`FIRST_STEP` each: what one update
 makes of rounding is a hundred times less."""
+STEADY_LEAST = 3 * FIRST_STEP
+"""Part of the loss by which curves of one first loss part steadily in their first updates, if they
+are no longer the same training: chaos makes of rounding less, and makes it grow by factors."""
+STEADY_HALF = 0.25
+"""Part of that which half of the updates make at least: of what grows by factors it is far less.
+A single update makes at most twice as much: else the curves leap there."""
+STEADY_STEPS = (FEWEST, 12)
+"""Updates that tell so, at least and at most."""
 _ROUNDING = 2.0**-24
 _WINDOW = 20
 _PERSISTS = 0.8
@@ -96,7 +104,7 @@ class Drift:
     """The mean signed difference (right minus left), its t value and the share of positive steps.
 
     ``relative`` is the mean over the mean loss; ``lag`` how many neighbouring steps were taken to
-    go together.
+    go together; ``limit`` what ``t`` has to be above to be no chance.
     """
 
     mean: float
@@ -104,6 +112,7 @@ class Drift:
     t: float
     positive: float
     lag: int
+    limit: float = DRIFT_T
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +231,8 @@ def compare_losses(
     change = _change_step(steps, deltas, floor)
     jump = _jump(steps, a, b)
     starts = bool(good) and good[0] == 0
-    if jump is None and starts and _update_differs(steps, relative, _shown(left, right, a[0])):
+    shown = _shown(left, right, a[0]) if good else 0.0
+    if jump is None and starts and _updates_differ(steps, deltas, relative, shown):
         jump = change = steps[1]
     has_parted = jump is not None or _have_parted(steps, a, b, change)
     first = relative[0] if starts else math.inf
@@ -307,7 +317,7 @@ def _repeat_difference(left: Series, other: Series) -> float | None:
     return fmean(finite) if finite else None
 
 
-def _drift(deltas: Sequence[float], losses: Sequence[float]) -> Drift:
+def _drift(deltas: Sequence[float], losses: Sequence[float], all_steps: int = 0) -> Drift:
     count = len(deltas)
     if not count:
         return Drift(0.0, 0.0, 0.0, 0.0, 0)
@@ -318,7 +328,14 @@ def _drift(deltas: Sequence[float], losses: Sequence[float]) -> Drift:
     moved = [delta for delta in deltas if delta]
     positive = sum(delta > 0 for delta in moved) / len(moved) if moved else 0.0
     scale = fmean(map(abs, losses)) or 1.0
-    return Drift(mean, mean / scale, t, positive, lag)
+    return Drift(
+        mean,
+        mean / scale,
+        t,
+        positive,
+        lag,
+        DRIFT_T * (1 + FEW_FACTOR * lag / (all_steps or count)),
+    )
 
 
 def _drift_after(
@@ -330,7 +347,7 @@ def _drift_after(
     start = steps.index(change)
     if len(deltas) - start < _WINDOW:
         return None
-    return _drift(deltas[start:], losses[start:])
+    return _drift(deltas[start:], losses[start:], len(deltas))
 
 
 def _standard_error(deltas: Sequence[float], mean: float, lag: int) -> float:
@@ -444,7 +461,7 @@ def _verdict(
     for candidate in (drift, after):
         if candidate is None or len(deltas) < FEWEST:
             continue
-        if abs(candidate.t) <= DRIFT_T * (1 + FEW_FACTOR * candidate.lag / len(deltas)):
+        if abs(candidate.t) <= candidate.limit:
             continue
         if abs(candidate.mean) > FLOOR_FACTOR * floor and abs(candidate.relative) > share:
             return "drift"
@@ -532,19 +549,29 @@ def _jump(steps: Sequence[int], left: Sequence[float], right: Sequence[float]) -
     return steps[start] if is_sudden and least > PART_SHARE else None
 
 
-def _update_differs(steps: Sequence[int], relative: Sequence[float], shown: float) -> bool:
-    """Whether first losses are one, and those after an update far more than rounding apart.
+def _updates_differ(
+    steps: Sequence[int], deltas: Sequence[float], relative: Sequence[float], shown: float
+) -> bool:
+    """Whether first losses are one, and those after updates far more than rounding apart.
 
     Only of steps in a row: over a hundred updates rounding grows as large.
     """
-    behind = relative[1 : 1 + UPDATE_FEWEST]
-    return (
-        list(steps[: 1 + UPDATE_FEWEST]) == list(range(steps[0], steps[0] + 1 + UPDATE_FEWEST))
-        and relative[0] <= UPDATE_FIRST
-        and shown <= UPDATE_FIRST
-        and len(behind) == UPDATE_FEWEST
-        and min(behind) > FIRST_STEP
-    )
+    if not steps or max(relative[0], shown) > UPDATE_FIRST:
+        return False
+    in_row = next((n for n, step in enumerate(steps) if step != steps[0] + n), len(steps))
+    behind = relative[1 : min(in_row, 1 + UPDATE_FEWEST)]
+    if len(behind) == UPDATE_FEWEST and min(behind) > FIRST_STEP:
+        return True
+    fewest, most = STEADY_STEPS
+    last = min(in_row - 1, most)
+    if last < fewest or relative[last] <= STEADY_LEAST:
+        return False
+    behind = deltas[1 : 1 + last]
+    largest = max(abs(step) for step in _differences(relative[: 1 + last]))
+    is_steady = relative[last // 2] > STEADY_HALF * relative[last] > largest / 2
+    is_on_one_side = not min(behind) < 0 < max(behind)
+    noise = _roughness(deltas[: 1 + last])
+    return is_steady and is_on_one_side and abs(_usual(behind)) > PART_FACTOR * noise
 
 
 def _split(steps: Sequence[int], left: Sequence[float], right: Sequence[float]) -> int | None:

@@ -9,7 +9,6 @@ from typing import Annotated
 from msgspec import field
 
 from irtool.compare.losses.comparison import (
-    DRIFT_T,
     FIRST_STEP,
     Drift,
     LossComparison,
@@ -251,11 +250,11 @@ def _run_text(run: LossRun, alone: int) -> str:
 
 
 def _drift_text(drift: Drift, is_noise: bool) -> str:
-    is_small = is_noise and abs(drift.t) > DRIFT_T
+    is_small = is_noise and abs(drift.t) > drift.limit
     t = f"{drift.t:.1f}" if math.isfinite(drift.t) else "unbounded"
     return (
         f"mean {drift.mean:+.2g} ({drift.relative:+.2g} relative), t = {t} "
-        f"(limit ±{DRIFT_T:g}), right above left in {share_text(drift.positive)} of the steps"
+        f"(limit ±{drift.limit:.3g}), right above left in {share_text(drift.positive)} of the steps"
         + "; its mean is within the noise floor"
         * is_small
     )

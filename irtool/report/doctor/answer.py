@@ -70,7 +70,12 @@ class DoctorAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag
     """What is wrong with a run, ranked; and what nothing could be said about."""
 
     path: str
-    healthy: Annotated[bool, doc("no finding is graver than an info")]
+    healthy: Annotated[
+        bool | None,
+        doc(
+            "no finding is graver than an info; `null`: so far as could be judged, which is not all"
+        ),
+    ]
     findings: Annotated[list[DoctorFinding], doc("the gravest first")]
     not_judged: list[UnjudgedTask]
     figures: RunFigures

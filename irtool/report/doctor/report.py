@@ -69,21 +69,12 @@ def _answer(examination: Examination) -> Answer:
     ]
     text = ", ".join(parts)
     tone: Tone = "bad"
-    if examination.is_healthy:
-        tone = "good" if _is_judged(examination) else "unknown"
-        clear = (
-            "nothing wrong" if _is_judged(examination) else "nothing wrong in what could be judged"
-        )
+    if examination.is_healthy is not False:
+        is_known = examination.is_healthy is True
+        tone = "good" if is_known else "unknown"
+        clear = "nothing wrong" if is_known else "nothing wrong in what could be judged"
         text = f"{clear}; {text}" if text else clear
     return Answer(text, tone)
-
-
-_MEANT = ("loss", "precision", "compile-failure", "failed-node")
-"""Tasks that most healthy runs leave nothing for."""
-
-
-def _is_judged(examination: Examination) -> bool:
-    return all(item.task in _MEANT for item in examination.not_judged)
 
 
 def _figures(examination: Examination) -> Iterator[tuple[str, Cell]]:
