@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from irtool.ir.graph import Node
+from irtool.ir.types import Abstract
 from irtool.ir.whole import WholeNode
-from irtool.operators.layout import TensorLayout
+from irtool.operators.layout import Shape, TensorLayout
+from irtool.operators.steps import RESHAPE
 from irtool.sharding.network.report import CheckResult, RedistributionReport
+from irtool.sharding.redistribution import RedistributionStep
 from irtool.sharding.why_cause import Cause
 from irtool.sharding.why_walk import Surroundings, hands_on
 
@@ -23,14 +26,14 @@ def with_layouts(around: Surroundings, cause: Cause, report: CheckResult) -> Cau
         return replace(cause, begin=user)
     if cause.kind not in _CHAINS:
         return cause
-    chain = redistribution_of(around, cause, report)
+    attribution = redistribution_of(around, cause, report)
+    chain = attribution.redistribution
     if chain is None:
-        missing = "layouts: no predicted redistribution is here"
-        return replace(cause, missing=(*cause.missing, missing))
+        return replace(cause, missing=(*cause.missing, f"layouts: {attribution.why_none}"))
     if chain.source is None or chain.target is None:
         missing = f"layouts: {chain.why or 'they are not known'}"
         return replace(cause, missing=(*cause.missing, missing))
-    place = f" in the place of Reshape {chain.consumer.id}" if chain.replaces else ""
+    place = _place(chain, cause)
     others = chain.source.splits == chain.target.splits
     wanted = "the same cut over other devices" if others else _shown(chain.target)
     message = f"{cause.message}{place}; {_shown(chain.source)} is wanted as {wanted}"
@@ -48,26 +51,115 @@ def _shown(layout: TensorLayout) -> str:
     return f"{layout.tensor_shape} cut {layout.splits}"
 
 
-def redistribution_of(
-    around: Surroundings, cause: Cause, report: CheckResult
-) -> RedistributionReport | None:
-    """The predicted redistribution that a node of a later dump belongs to."""
+def _place(chain: RedistributionReport, cause: Cause) -> str:
+    """Where a redistribution stands about a Reshape that the later dump does not hold."""
+    if chain.replaces:
+        return f" in the place of Reshape {chain.consumer.id}"
+    followed = cause.operator is None or cause.operator.op != RESHAPE
+    if chain.producer.op == RESHAPE and chain.producer is not cause.producer_begin and followed:
+        return f" behind Reshape {chain.producer.id}"
+    return ""
+
+
+# -- which of the predicted redistributions --------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """The predicted redistribution that a node of a later dump belongs to, or why none is told."""
+
+    redistribution: RedistributionReport | None
+    why_none: str = ""
+
+
+def redistribution_of(around: Surroundings, cause: Cause, report: CheckResult) -> Attribution:
+    """The predicted redistribution that a node of a later dump belongs to.
+
+    Of those on the way from the producer to the consumer, the one that holds an operator of the
+    same name, group and shapes. Reshapes, which later passes merge, belong to the only one there.
+    """
     node = cause.forward or cause.node
     candidates = [item for item in _candidates(around, cause, report) if item.operators != ()]
-    for item in candidates:
-        if any(_is_step(node, step.op, step.ranks, cause.ranks) for step in item.operators or ()):
-            return item
-    return candidates[0] if candidates else None
+    if not candidates:
+        return Attribution(None, "no predicted redistribution is here")
+    holding = _distinct(
+        [
+            item
+            for item in candidates
+            if any(_is_step(node, step, cause.ranks) for step in item.operators or ())
+        ]
+    )
+    if len(holding) == 1:
+        return Attribution(holding[0])
+    group = f" over {','.join(map(str, cause.ranks))}" if cause.ranks else ""
+    if holding:
+        edges = ", ".join(_edge(item) for item in holding)
+        why = f"{len(holding)} predicted redistributions hold an equal {node.op}{group}: {edges}"
+        return Attribution(None, why)
+    # It stands in what is not predicted, or is of no use to tell redistributions apart.
+    unknown = [item for item in candidates if item.operators is None]
+    others = _distinct(unknown or ([] if cause.op else candidates))
+    if len(others) == 1:
+        return Attribution(others[0])
+    edges = ", ".join(_edge(item) for item in _distinct(candidates))
+    why = f"no redistribution predicted here holds this {node.op}{group}: {edges}"
+    return Attribution(None, why)
 
 
-def _is_step(node: Node, op: str, ranks: tuple[int, ...], actual: tuple[int, ...] | None) -> bool:
-    return node.op == op and (not ranks or actual is None or ranks == actual)
+def _distinct(items: Sequence[RedistributionReport]) -> list[RedistributionReport]:
+    """One of those of which the same is told: the operands of one operator, cut alike."""
+    distinct: dict[object, RedistributionReport] = {}
+    for item in items:
+        layouts = tuple(
+            (layout.tensor_shape, layout.splits) if layout is not None else None
+            for layout in (item.source, item.target)
+        )
+        key = (item.producer, item.consumer, item.replaces, layouts, item.operators)
+        distinct.setdefault(key, item)
+    return list(distinct.values())
+
+
+def _edge(item: RedistributionReport) -> str:
+    consumer = f"{item.consumer.op} {item.consumer.id}"
+    if item.replaces:
+        return f"in the place of {consumer}"
+    return f"{item.producer.op} {item.producer.id} → {consumer}"
+
+
+def _is_step(node: Node, step: RedistributionStep, ranks: tuple[int, ...] | None) -> bool:
+    """Whether a node may be the operator that a step predicts; what is unknown fits."""
+    if node.op != step.op or (step.ranks and ranks is not None and step.ranks != ranks):
+        return False
+    after = _first_shape(node.output_type)
+    if after is None:  # right after the parallel pass: what is inserted has no types yet
+        return True
+    before = _first_shape(node.input_types[0] if node.input_types else None)
+    fits_before = before is None or _fits(before, step.input_shape)
+    return fits_before and _fits(after, step.output_shape)
+
+
+def _first_shape(type: Abstract | None) -> Shape | None:
+    """The shape of a tensor, or of the first part of several."""
+    return next((shape for _, shape in type.each_tensor()), None) if type is not None else None
+
+
+def _fits(shape: Shape, predicted: Shape) -> bool:
+    """Whether two shapes may be the same; -1 and -2 stand for what is unknown."""
+    if -2 in (*shape, *predicted):
+        return True
+    if len(shape) != len(predicted):
+        return False
+    pairs = zip(shape, predicted, strict=True)
+    return all(one == other or min(one, other) < 0 for one, other in pairs)
 
 
 def _candidates(
     around: Surroundings, cause: Cause, report: CheckResult
 ) -> Iterator[RedistributionReport]:
-    """Edges into the consumer from the producer, then Reshapes between, then looser ones."""
+    """Edges into the consumer from the producer, then Reshapes between, then looser ones.
+
+    A Reshape between has a chain in its own place, one before it, and one behind it.
+    """
     consumer, producer = cause.begin, cause.producer_begin
     wants_dataset = cause.kind == "dataset"
     into = [item for item in report.redistributions if _ends_at(item, cause)]
@@ -77,9 +169,10 @@ def _candidates(
             yield item
     reshapes = {item.consumer: item for item in report.redistributions if item.replaces}
     if consumer is not None:
-        for node in _reshapes_before(around, consumer, producer, reshapes):
+        between = _reshapes_before(around, consumer, producer, reshapes)
+        yield from (item for item in into if item.producer in between)
+        for node in between:
             yield reshapes[node]
-            # An edge into the Reshape itself has a chain of its own.
             yield from (
                 item
                 for item in report.redistributions

@@ -139,7 +139,7 @@ def _judged(operator: OperatorReport, strategy: Strategy, report: CheckResult) -
 def _of_redistribution(around: Surroundings, cause: Cause, report: CheckResult | None) -> str:
     if report is None:
         return _as_printed(cause)
-    edge = redistribution_of(around, cause, report)
+    edge = redistribution_of(around, cause, report).redistribution
     if edge is None or edge.source is None or edge.target is None:
         return ""
     if edge.replaces:

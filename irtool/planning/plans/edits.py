@@ -527,9 +527,11 @@ def edits_of_causes(
     for cause in sorted(causes, key=lambda cause: _KINDS.get(cause.kind, 0)):
         if cause.kind not in _KINDS:
             continue
-        edge = redistribution_of(around, cause, report)
+        attribution = redistribution_of(around, cause, report)
+        edge = attribution.redistribution
         if edge is None or not edge.operators:
-            why_none[cause.node] = "no edit was tried: no redistribution is predicted here"
+            why = attribution.why_none or "no redistribution is predicted here"
+            why_none[cause.node] = f"no edit was tried: {why}"
             continue
         key = _edge_key(edge)
         why_none[cause.node] = f"no edit was tried: it is none of the first {_MOST_ASKED} places"
