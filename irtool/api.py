@@ -588,8 +588,8 @@ def doctor(
 
     Example:
         >>> first = irtool.doctor("samples/mlp_rejected").result.findings[0]
-        >>> first.edit.line, first.edit.new
-        (33, '((2, 4), (1, 4))')
+        >>> first.edit.setting, first.edit.value
+        ('in_strategy', '((2, 4), (1, 4))')
     """
     from irtool.cli.doctor import DoctorQuestion, doctor_answered, run_at, tasks_named
     from irtool.cli.machines import named_machine
