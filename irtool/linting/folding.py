@@ -40,7 +40,7 @@ def _joined(same: list[Finding]) -> Finding:
     first, *others = same
     if not others:
         return first
-    here = f"here as well ({len(others)} places in all)" if len(others) > 1 else "here as well"
+    here = f"here as well ({len(same)} places in all)" if len(others) > 1 else "here as well"
     places = tuple(
         RelatedPlace(here, other.file, other.line, other.column, other.node)
         for other in others[:_MOST_PLACES]
