@@ -275,7 +275,7 @@ def near(node: Node) -> bool:
 
 
 def numbers(value: object) -> tuple[int, ...]:
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)  # type: ignore[arg-type]
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)  # type: ignore[arg-type]  # numbers, as measured
 
 
 def constant(node: Node, index: int) -> object:

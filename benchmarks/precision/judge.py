@@ -63,7 +63,7 @@ def verdict(found: RunComparison, entry: dict[str, object], level: str = "tensor
         if first is not None:
             return "accused"
         return "listed" if found.is_suspicious else "missed"
-    wanted: set[str] = set(entry["enters"])  # type: ignore[call-overload]
+    wanted: set[str] = set(entry["enters"])  # type: ignore[call-overload]  # names, as written
     if first is not None and names_of(first) & wanted:
         return "named"
     hides = level == "statistics" and entry["fault"] in REORDERS

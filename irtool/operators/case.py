@@ -121,8 +121,8 @@ class Case:
         if isinstance(value, int):
             return (int(value),)
         if isinstance(value, (tuple, list)):
-            numbers = tuple(item for item in value if isinstance(item, int))  # type: ignore[misc]
-            if len(numbers) == len(value):  # type: ignore[arg-type]
+            numbers = tuple(item for item in value if isinstance(item, int))  # type: ignore[misc]  # items of any type
+            if len(numbers) == len(value):  # type: ignore[arg-type]  # the same
                 return numbers
         raise Unsure(f"{name} is {value!r}, not numbers")
 

@@ -56,7 +56,7 @@ def _turned_to(call: OperatorCall, rank: int) -> int:
     if not numbers:
         return rank - 1  # all of them the other way round
     if isinstance(numbers[0], tuple):
-        order = [number % rank for number in numbers[0] if isinstance(number, int)]  # type: ignore[misc]
+        order = [number % rank for number in numbers[0] if isinstance(number, int)]  # type: ignore[misc]  # items of any type
         return order.index(0)
     pair = [number % rank for number in numbers if isinstance(number, int)]
     return sum(pair) if 0 in pair else 0

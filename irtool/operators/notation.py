@@ -345,7 +345,7 @@ class _Reader(Transformer[Token, Any]):
     # axes, inputs, outputs
     def named(self, items: list[Any]) -> Axis:
         mark, name = items
-        return Axis(str(name), str(mark) if mark else "")  # type: ignore[arg-type]
+        return Axis(str(name), str(mark) if mark else "")  # type: ignore[arg-type]  # a mark of the grammar
 
     def whole(self, _: list[Any]) -> Axis:
         return Axis("")
@@ -360,7 +360,7 @@ class _Reader(Transformer[Token, Any]):
         axes = tuple(item for item in items if isinstance(item, Axis))
         swaps = tuple(item for item in items if type(item) is str)
         count = next((str(item) for item in items if isinstance(item, Token)), "")
-        return InputPattern(axes, count, swaps)  # type: ignore[arg-type]
+        return InputPattern(axes, count, swaps)  # type: ignore[arg-type]  # names of swaps
 
     def drop(self, items: list[Any]) -> Change:
         return Change("drop", str(items[0]), str(items[1]) if items[1] else "")
@@ -394,7 +394,7 @@ class _Reader(Transformer[Token, Any]):
     # clauses: each gives fields of Rule
     def over(self, items: list[Any]) -> Axis:
         mark, name = items
-        return Axis(str(name), str(mark) if mark else "")  # type: ignore[arg-type]
+        return Axis(str(name), str(mark) if mark else "")  # type: ignore[arg-type]  # a mark of the grammar
 
     def says(self, items: list[Token]) -> str:
         return _unquoted(items[0])

@@ -100,7 +100,7 @@ def _arrow_cell(value: object, column: str) -> object:
     if value is None:
         return value
     if column in _LISTS and isinstance(value, list):
-        return [None if item is None else _utf8(item) for item in value]  # type: ignore[misc]
+        return [None if item is None else _utf8(item) for item in value]  # type: ignore[misc]  # items of any type
     return _utf8(value) if isinstance(value, str) else json_text(value)
 
 

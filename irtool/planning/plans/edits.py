@@ -274,6 +274,16 @@ def _dearest(report: CheckResult, cost: StepCost) -> list[RedistributionReport]:
     return [edge for _, edge in ordered[:_MOST_EDGES]]
 
 
+def _alike(groups: _Groups) -> dict[Node, tuple[Node, ...]]:
+    """By operator all of its line of Python that have its strategy, that included."""
+    return {
+        item.node: tuple(other.node for other in items)
+        for strategies in groups.values()
+        for items in strategies.values()
+        for item in items
+    }
+
+
 def _around(
     groups: _Groups,
     report: CheckResult,
@@ -282,12 +292,7 @@ def _around(
     with_fewer: bool,
 ) -> Iterator[_Trial]:
     """Other strategies for the operators on both sides of redistributions, near ones first."""
-    alike = {
-        item.node: tuple(other.node for other in items)
-        for strategies in groups.values()
-        for items in strategies.values()
-        for item in items
-    }
+    alike = _alike(groups)
     seen: set[tuple[Node, Strategy]] = set()
     rounds: list[list[_Trial]] = []
     for edge in edges:
@@ -313,19 +318,14 @@ def _chains(
     groups: _Groups, report: CheckResult, edges: Iterable[RedistributionReport]
 ) -> Iterator[_Trial]:
     """Operators that hand a layout on, each with all of its line of Python."""
-    alike = {
-        item.node: tuple(each.node for each in items)
-        for strategies in groups.values()
-        for items in strategies.values()
-        for item in items
-    }
+    alike = _alike(groups)
     for edge in edges:
         for chain in carried(edge, report):
             if not all(node in alike for node in chain):
                 continue
             first, *others = chain
             item = report.operator(first)
-            beside = {each: chain[node] for node in others for each in alike[node]}
+            beside = {twin: chain[node] for node in others for twin in alike[node]}
             yield _Trial(
                 alike[first], item.strategy if item is not None else None, chain[first],
                 beside={node: new for node, new in beside.items() if node not in alike[first]},

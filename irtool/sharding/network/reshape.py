@@ -225,7 +225,7 @@ class _Search:
         strategy = node.written_strategy("user_strategy")
         if not isinstance(strategy, tuple) or not strategy or not isinstance(strategy[0], tuple):
             return None
-        row = tuple(int(value) for value in strategy[0])  # type: ignore[arg-type]
+        row = tuple(int(value) for value in strategy[0])  # type: ignore[arg-type]  # numbers, as it was read
         devices = self.analysis.context.stage_size
         product = _product(row)
         if len(row) != len(shape) or product == 0:
