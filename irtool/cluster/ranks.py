@@ -19,7 +19,7 @@ from irtool.ir.collectives import Collective, collective, is_collective
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.group_names import WORLD_GROUPS, search
-from irtool.ir.limits import whole
+from irtool.ir.limits import bounded_int
 from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT
 from irtool.ir.whole import Whole, WholeNode
 
@@ -352,12 +352,12 @@ def _printed(line: str, op: str) -> tuple[str, Party, str | None]:
         listed = pattern.search(attributes) if key in attributes else None
         if listed is not None:
             texts = re.findall(r"\d+", next(part for part in listed.groups() if part))
-            ranks = tuple(sorted(map(whole, texts)))
+            ranks = tuple(sorted(map(bounded_int, texts)))
             break
     peer = counts = None
     if base in _PEERS:
         # The global rank goes before the one that counts inside the group.
-        ends = {key: whole(number) for key, number in _PEERS[base].findall(attributes)}
+        ends = {key: bounded_int(number) for key, number in _PEERS[base].findall(attributes)}
         counts = min(ends, key=lambda key: "global" not in key, default=None)
         peer = ends[counts] if counts is not None else None
     return op, Party(name, ranks, peer), counts

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from irtool.ir.limits import whole
+from irtool.ir.limits import bounded_int
 
 VARIABLE = "MS_COMM_COMPILER_OPT"
 DEFAULT_CAP = 1000
@@ -54,7 +54,7 @@ def read_limit(text: str | None, version: tuple[int, int]) -> Limit:
     match = _INTEGER.match(text)
     if match is None:
         return Limit(False, 0, error=f"invalid_argument: stol cannot read {text!r} as a number")
-    number = whole(match[1])
+    number = bounded_int(match[1])
     if not -_LONGEST <= number < _LONGEST:
         return Limit(False, 0, error=f"out_of_range: {text!r} is no 64-bit number")
     if version < (2, 0):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from irtool.cluster.reuse import ReuseReport
-from irtool.ir.limits import whole
+from irtool.ir.limits import bounded_int
 
 _CAP = re.compile(r"MAX_COMM_OP_REUSE_NUM: (\d+)")
 _START = re.compile(r"Start reuse (\d+) comm ops for key (.+?)\s*$")
@@ -61,16 +61,16 @@ def read_log(lines: Iterable[str]) -> ReuseLog:
     log = _Log()
     for line in lines:
         if match := _START.search(line):
-            log.groups.append((whole(match[1]), match[2]))
+            log.groups.append((bounded_int(match[1]), match[2]))
         elif match := _WARNED.search(line):
             log.warnings.append(match[0].strip())
         for name, pattern in (("cap", _CAP), ("reused", _REUSED), ("labels", _LABELS)):
             if match := pattern.search(line):
-                log.numbers[name] = whole(match[1])
+                log.numbers[name] = bounded_int(match[1])
         if match := _STREAMS.search(line):
-            log.numbers["streams"] = whole(match[1])
+            log.numbers["streams"] = bounded_int(match[1])
             if match[2]:
-                log.numbers["limit"] = whole(match[2])
+                log.numbers["limit"] = bounded_int(match[2])
     get = log.numbers.get
     return ReuseLog(
         get("cap"),

@@ -66,8 +66,8 @@ _NEED_NO_VERDICT = ("loss", "precision", "compile-failure", "failed-node")
 
 
 @dataclass
-class _Told:
-    found: list[Diagnosis] = field(default_factory=list[Diagnosis])
+class _Outcome:
+    diagnoses: list[Diagnosis] = field(default_factory=list[Diagnosis])
     not_judged: list[NotJudged] = field(default_factory=list[NotJudged])
     figures: Figures | None = None
     peak: tuple[int, int] | None = None
@@ -94,12 +94,12 @@ def examine(
     dumps = [*(BEGIN,) * ("begin" in reads), *(VALIDATE,) * ("validate" in reads)]
     subject.read_first(dumps)
     look_at_ends(subject, [*dumps, *(END,) * ("begin" in reads)])
-    outcomes: list[_Told] = []
+    outcomes: list[_Outcome] = []
     for number, result in enumerate(_results(subject, parts, jobs), 1):
         outcomes.append(result)
         if progress is not None:
             progress(", ".join(task.name for task in parts[number - 1]), number, len(parts))
-    diagnoses = [item for part in outcomes for item in part.found]
+    diagnoses = [item for part in outcomes for item in part.diagnoses]
     damage = {path: problem for part in outcomes for path, problem in part.damage.items()}
     diagnoses += damaged(subject, damage)
     made = next((part.figures for part in outcomes if part.figures is not None), Figures())
@@ -126,7 +126,7 @@ def _parts(chosen: Iterable[RegisteredTask]) -> list[list[RegisteredTask]]:
 
 def _results(
     subject: Subject, parts: Sequence[Sequence[RegisteredTask]], jobs: int | None
-) -> Iterable[_Told]:
+) -> Iterable[_Outcome]:
     """What each part tells, in their order."""
     count = min(jobs or os.cpu_count() or 1, len(parts))
     with_fork = "fork" in multiprocessing.get_all_start_methods()
@@ -154,15 +154,15 @@ def _remember(subject: Subject) -> None:
     _subjects.append(subject)
 
 
-def _in_child(names: Sequence[Task]) -> _Told:
+def _in_child(names: Sequence[Task]) -> _Outcome:
     return _part(_subjects[-1], [task for task in all_tasks() if task.name in names])
 
 
-def _part(subject: Subject, part: Sequence[RegisteredTask]) -> _Told:
-    outcome = _Told()
+def _part(subject: Subject, part: Sequence[RegisteredTask]) -> _Outcome:
+    outcome = _Outcome()
     for task in part:
         try:
-            outcome.found += task.examine(subject)
+            outcome.diagnoses += task.examine(subject)
         except CannotJudge as reason:
             outcome.not_judged.append(NotJudged(task.name, str(reason)))
         except (MemoryError, RecursionError):

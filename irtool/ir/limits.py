@@ -78,10 +78,10 @@ def max_unpacked() -> int | None:
     return int(digits) * factor
 
 
-def whole(text: str) -> int:
+def bounded_int(text: str) -> int:
     """The whole number that a run of digits means; of absurdly many digits one that nothing has.
 
-    >>> whole("12"), whole("9" * 5000) == 10**MAX_DIGITS
+    >>> bounded_int("12"), bounded_int("9" * 5000) == 10**MAX_DIGITS
     (12, True)
     """
     return int(text) if len(text) <= MAX_DIGITS else 10**MAX_DIGITS

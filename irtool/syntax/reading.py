@@ -215,7 +215,7 @@ def parse_json(text: str | bytes, *, special: bool = False) -> object:
     else:
         options = {"parse_constant": _refused, "parse_float": _finite}
     if not hasattr(sys, "get_int_max_str_digits"):  # before 3.10.7 nothing bounds them
-        options["parse_int"] = _bounded_int
+        options["parse_int"] = _whole
     try:
         value: object = json.loads(text, **options)
     except json.JSONDecodeError as error:
@@ -252,7 +252,7 @@ def _finite(text: str) -> float:
     return value
 
 
-def _bounded_int(text: str) -> int:
+def _whole(text: str) -> int:
     if len(text) > 4300:
         raise ValueError("too many digits")
     return int(text)

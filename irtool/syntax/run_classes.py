@@ -25,7 +25,7 @@ from array import array
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from irtool.ir.limits import whole
+from irtool.ir.limits import bounded_int
 
 _NEVER = re.compile(r"\s*#\s*(?:\d+ )?In file |Total number of nodes:|\s*# Corresponding ")
 _DEBUG_NAME = re.compile(r"^(\s*%\d+)\((.*?)\)( = )")
@@ -131,14 +131,14 @@ def _analysed(line: str) -> _Line | None:
 
 
 def _distances(match: re.Match[str]) -> str:
-    ranks = [whole(rank) for rank in _NUMBER.findall(match[2])]
+    ranks = [bounded_int(rank) for rank in _NUMBER.findall(match[2])]
     return f"{match[1]}: {len(ranks)} {[b - a for a, b in pairwise(ranks)]}"
 
 
 def _width(match: re.Match[str]) -> str:
     begin_text, _, end_text = match[2].partition("), (")
     begin, end = (
-        [whole(n) for n in re.findall(r"I64\((\d+)\)", t)] for t in (begin_text, end_text)
+        [bounded_int(n) for n in re.findall(r"I64\((\d+)\)", t)] for t in (begin_text, end_text)
     )
     if len(begin) != len(end):
         return match[0]
@@ -155,7 +155,7 @@ def _without_peers(text: str) -> tuple[str, tuple[int, ...]]:
     peers: list[int] = []
 
     def peer(match: re.Match[str]) -> str:
-        numbers = [whole(number) for number in re.findall(r"-?\d+", match[2] or match[4])]
+        numbers = [bounded_int(number) for number in re.findall(r"-?\d+", match[2] or match[4])]
         peers.extend(numbers)
         return f"{match[1] or match[3]}: {len(numbers)}"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from irtool.ir.limits import MAX_DEPTH, max_unpacked, whole
+from irtool.ir.limits import MAX_DEPTH, bounded_int, max_unpacked
 from irtool.syntax import reading
 from irtool.syntax.lines import text_lines
 from irtool.syntax.reading import (
@@ -146,8 +146,8 @@ def test_what_is_read_is_noted_where_somebody_asks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("digits", "is_exact"), [(40, True), (41, False), (10_000, False)])
 def test_runs_of_digits_are_numbers(digits: int, is_exact: bool) -> None:
-    assert (whole("1" * digits) == (10**digits - 1) // 9) == is_exact
-    assert whole("9" * digits) <= 10**40
+    assert (bounded_int("1" * digits) == (10**digits - 1) // 9) == is_exact
+    assert bounded_int("9" * digits) <= 10**40
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter, Node
-from irtool.ir.limits import whole
+from irtool.ir.limits import bounded_int
 from irtool.ir.types import Shape
 from irtool.ir.values import TensorLiteral, python_value
 from irtool.operators.table import operator_of
@@ -190,7 +190,7 @@ def _global_batch(evidence: Evidence, batch: Mapping[str, str]) -> Iterator[tupl
 
 def _whole(context: Mapping[str, object], key: str) -> int | None:
     text = str(context.get(key, ""))
-    return whole(text) if text.isdecimal() else None
+    return bounded_int(text) if text.isdecimal() else None
 
 
 # -- tensor dumps --------------------------------------------------------------------------------

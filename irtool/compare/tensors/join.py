@@ -19,7 +19,7 @@ from irtool.compare.tensors.formats.mindspore import sanitised
 from irtool.compare.tensors.model import Op, Shape, TensorRun
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
-from irtool.ir.limits import whole
+from irtool.ir.limits import bounded_int
 from irtool.ir.types import Abstract
 from irtool.ir.types import Shape as AbstractShape
 from irtool.ir.values import python_value
@@ -302,9 +302,9 @@ def graph_files(folder: str) -> list[str]:
 
 def _place(text: str) -> int:
     """Which input or output a label means; -1 where it is no number."""
-    return whole(text) if text.isdecimal() else -1
+    return bounded_int(text) if text.isdecimal() else -1
 
 
 def _number(name: str) -> tuple[int, str]:
     digits = re.findall(r"\d+", name)
-    return (whole(digits[-1]) if digits else 0, name)
+    return (bounded_int(digits[-1]) if digits else 0, name)

@@ -16,7 +16,7 @@ from irtool.diagnosis.subject import BEGIN, Checked, Reads, Subject, source_of
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Edit, Finding, SourceLine
 from irtool.ir.graph import Node, node_of
-from irtool.ir.limits import whole
+from irtool.ir.limits import bounded_int
 from irtool.sharding.check import check
 from irtool.sharding.network.context import (
     FEW_DEVICES,
@@ -150,7 +150,7 @@ def _on_logged_devices(subject: Subject) -> Iterator[Diagnosis]:
     except CannotJudge:
         return
     values = [dict(item.values) for item in log_findings]
-    counts = {whole(one["devices"]) for one in values if "devices" in one}
+    counts = {bounded_int(one["devices"]) for one in values if "devices" in one}
     if file is None or len(counts) != 1 or not 1 < (devices := counts.pop()) <= LARGEST_WORLD:
         return
     checked = _checked_for(subject.read(subject.picked, file), devices)

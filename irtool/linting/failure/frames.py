@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from irtool.ir.finding import SourceLine
-from irtool.ir.limits import whole
+from irtool.ir.limits import bounded_int
 
 _PACKAGES = ("site-packages/mindspore/", "dist-packages/mindspore/")
 _IN_FILE = re.compile(
@@ -30,13 +30,13 @@ def mindspore_frame(text: str) -> tuple[SourceLine, bool] | None:
         return None
     path, line, until, rest = match.groups()
     source = rest.strip().strip("/").strip()[:_MOST_SOURCE]
-    return SourceLine(path, whole(line), text=source), until is not None
+    return SourceLine(path, bounded_int(line), text=source), until is not None
 
 
 def python_frame(text: str) -> SourceLine | None:
     """A line ``File "train.py", line 3, in main`` of a traceback."""
     match = _PYTHON.match(text)
-    return SourceLine(match[1], whole(match[2])) if match else None
+    return SourceLine(match[1], bounded_int(match[2])) if match else None
 
 
 def innermost(stack: Sequence[SourceLine]) -> SourceLine | None:

@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any, Literal, cast
 
 from irtool.ir.finding import Severity
-from irtool.ir.limits import whole
+from irtool.ir.limits import bounded_int
 from irtool.linting.failure.record import Level, Record
 from irtool.linting.failure.template import Template, template
 
@@ -77,7 +77,7 @@ class KnownLine:
 
     def exceeds(self, values: Mapping[str, str]) -> bool:
         """Whether a value is beyond its limit."""
-        return any(whole(values.get(name, "0")) > limit for name, limit in self.above.items())
+        return any(bounded_int(values.get(name, "0")) > limit for name, limit in self.above.items())
 
     def match(self, record: Record) -> dict[str, str] | None:
         """Values of the line by name, or None where it is another one."""

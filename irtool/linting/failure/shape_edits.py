@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from math import prod
 
 from irtool.ir.finding import Edit, SourceLine
-from irtool.ir.limits import whole
+from irtool.ir.limits import bounded_int
 from irtool.ir.types import BITS
 from irtool.linting.failure.casts import operands_in, parsed, span
 from irtool.operators.table import operators
@@ -130,7 +130,7 @@ def _shape(operand: str) -> Shape | None:
 
 
 def _numbers(text: str) -> Shape:
-    return tuple(whole(number) for number in re.findall(r"\d+", text))
+    return tuple(bounded_int(number) for number in re.findall(r"\d+", text))
 
 
 def _number(node: ast.expr) -> int | None:
@@ -142,12 +142,12 @@ def _number(node: ast.expr) -> int | None:
 
 
 def _axis(failure: _Failure, match: re.Match[str]) -> Edit | None:
-    rank, got = whole(match[1]), int(match[2])
+    rank, got = bounded_int(match[1]), int(match[2])
     return failure.literal(got, -1 if got > 0 else -rank, "axis") if rank else None
 
 
 def _index(failure: _Failure, match: re.Match[str]) -> Edit | None:
-    count, got = whole(match[1]), int(match[2])
+    count, got = bounded_int(match[1]), int(match[2])
     return failure.literal(got, count - 1 if got > 0 else -count) if count else None
 
 
@@ -243,7 +243,7 @@ def _cell_size(failure: _Failure, argument: str) -> Edit | None:
 
 def _perm(failure: _Failure, match: re.Match[str]) -> Edit | None:
     """As many axes as there are: the last ones, in the order asked for."""
-    got, rank = whole(match[1]), whole(match[2])
+    got, rank = bounded_int(match[1]), bounded_int(match[2])
     for order in itertools.permutations(range(got)) if got < _MOST_AXES else ():
         node = failure.numbers(order)
         if node is None:
@@ -257,7 +257,7 @@ def _perm(failure: _Failure, match: re.Match[str]) -> Edit | None:
 
 
 def _divisor(failure: _Failure, match: re.Match[str]) -> Edit | None:
-    parts, size = whole(match[1]), whole(match[2])
+    parts, size = bounded_int(match[1]), bounded_int(match[2])
     fitting = [n for n in range(1, size + 1) if size % n == 0]
     near = min(fitting, key=lambda n: (abs(n - parts), n), default=None)
     return None if near is None else failure.literal(parts, near, "output_num")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from math import prod
 
-from irtool.ir.limits import whole
+from irtool.ir.limits import bounded_int
 
 _RESHAPE = re.compile(r"but got x_shape: \{([\d, ]+)\}, and out_shape: \{([\d, ]+)\}")
 _BROADCAST = re.compile(r"need to broadcast|cannot be broadcast")
@@ -37,7 +37,7 @@ def sliced_input(message: str, operands: Sequence[str], inputs: Sequence[str]) -
         return _told(prod(have), prod(want), [size for size in have if size > 1], shapes)
     multiplied = _PRODUCT.search(message)
     if multiplied is not None:
-        left, right = whole(multiplied[1]), whole(multiplied[2])
+        left, right = bounded_int(multiplied[1]), bounded_int(multiplied[2])
         fits = len(operands) > 1 and _shape(operands[1])[-1:] == (left,)  # if transposed
         return "" if fits else _told(left, right, (left,), shapes)
     if _BROADCAST.search(message):
@@ -83,4 +83,4 @@ def _shape(text: str) -> tuple[int, ...]:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(whole(number) for number in re.findall(r"\d+", text))
+    return tuple(bounded_int(number) for number in re.findall(r"\d+", text))

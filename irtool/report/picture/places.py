@@ -71,10 +71,12 @@ def range_title(names: list[str]) -> str:
     if len(names) == 1:
         return names[0]
     first, last = names[0], names[-1]
-    ways = [_NUMBERS.findall(name) for name in (first, last)]
-    differing = [index for index, pair in enumerate(zip(*ways, strict=False)) if pair[0] != pair[1]]
-    if len(ways[0]) != len(ways[1]) or len(differing) != 1:
+    numbers = [_NUMBERS.findall(name) for name in (first, last)]
+    differing = [
+        index for index, pair in enumerate(zip(*numbers, strict=False)) if pair[0] != pair[1]
+    ]
+    if len(numbers[0]) != len(numbers[1]) or len(differing) != 1:
         return f"{first} … {last}"
     index = differing[0]
     match = list(_NUMBERS.finditer(first))[index]
-    return f"{first[: match.start()]}{match.group()}…{ways[1][index]}{first[match.end() :]}"
+    return f"{first[: match.start()]}{match.group()}…{numbers[1][index]}{first[match.end() :]}"

@@ -28,7 +28,7 @@ from irtool.compare.tensors.model import (
     Phase,
     TensorRun,
 )
-from irtool.ir.limits import MAX_DOCUMENT, whole
+from irtool.ir.limits import MAX_DOCUMENT, bounded_int
 from irtool.ir.run import TensorDump
 from irtool.operators.table import operator_called
 from irtool.syntax.lines import text_lines
@@ -212,7 +212,7 @@ def _row(row: list[str], column: dict[str, int]) -> _Tensor:
             return float(text == "True")
         return float(text) if text else math.nan
 
-    shape = tuple(whole(size) for size in re.findall(r"\d+", cell("Shape")))
+    shape = tuple(bounded_int(size) for size in re.findall(r"\d+", cell("Shape")))
     counts = [number(name) for name in ("NaN Count", "Positive Inf Count", "Negative Inf Count")]
     known = [count for count in counts if not math.isnan(count)]
     mean = number("Avg Value", "Mean Value")

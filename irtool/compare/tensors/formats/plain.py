@@ -21,7 +21,7 @@ from irtool.compare.tensors.formats.payload import (
 )
 from irtool.compare.tensors.model import Columns, NoTensors, Op, TensorRun
 from irtool.compare.tensors.plain_files import SUFFIXES
-from irtool.ir.limits import whole
+from irtool.ir.limits import bounded_int
 
 _MOST_FILES = 1_000_000
 
@@ -93,4 +93,6 @@ def _declared(file: str) -> tuple[str, tuple[int, ...]]:
 
 def _natural(text: str) -> list[tuple[int, str]]:
     parts = re.split(r"(\d+)", text)
-    return [(whole(part), "") if place % 2 else (-1, part) for place, part in enumerate(parts)]
+    return [
+        (bounded_int(part), "") if index % 2 else (-1, part) for index, part in enumerate(parts)
+    ]

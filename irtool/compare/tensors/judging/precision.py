@@ -14,7 +14,7 @@ from irtool.compare.tensors.measuring.values import number_blocks
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.semantics import family
 from irtool.ir.graph import Node
-from irtool.ir.limits import whole
+from irtool.ir.limits import bounded_int
 
 _STEPS = 30
 
@@ -42,9 +42,9 @@ def _by_graph(op: Op, run: TensorRun, place: int) -> float:
         return 0.0
     direction, _, text = run.columns.labels[place].partition(".")
     inputs = op.node.inputs
-    if direction != "input" or not text.isdecimal() or whole(text) >= len(inputs):
+    if direction != "input" or not text.isdecimal() or bounded_int(text) >= len(inputs):
         return 0.0
-    source: object = inputs[whole(text)]
+    source: object = inputs[bounded_int(text)]
     unit = 0.0
     for _ in range(_STEPS):
         if not isinstance(source, Node) or family(source.op) not in ("cast", "view"):

@@ -10,7 +10,7 @@ from irtool.compare.tensors.model import TensorRun
 from irtool.compare.tensors.pairing.flow import Flow, Value
 from irtool.compare.tensors.semantics import family
 from irtool.ir.graph import GraphParameter, Node
-from irtool.ir.limits import whole
+from irtool.ir.limits import bounded_int
 
 _LOADS = 8
 """Nodes in line that only hand a parameter on, at most."""
@@ -47,7 +47,7 @@ def _updates(flow: Flow, run: TensorRun) -> Iterator[tuple[int, int]]:
         if op.phase != "optimizer":
             for tensor in op.inputs:
                 number = run.columns.labels[tensor].rpartition(".")[2]
-                name = _parameter(op.node, whole(number)) if number.isdecimal() else ""
+                name = _parameter(op.node, bounded_int(number)) if number.isdecimal() else ""
                 value = flow.value(tensor) if name else None
                 if value is not None and value.maker is None:
                     parameters.setdefault(name, value)

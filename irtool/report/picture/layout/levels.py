@@ -65,7 +65,7 @@ class Level:
 
 
 class Step(NamedTuple):
-    """A piece of an edge's way, in the level of a frame; ``down`` says which end comes first."""
+    """A piece of an edge's route, in the level of a frame; ``down`` says which end comes first."""
 
     level: str
     piece: Piece
@@ -73,8 +73,8 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """The way of an edge from its tail to its head; ``label`` is where its text stands."""
+class Route:
+    """The route of an edge from its tail to its head; ``label`` is where its text stands."""
 
     edge: Edge
     steps: tuple[Step, ...]
@@ -83,12 +83,12 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """All levels by the frame's id, inner ones before those around them, and the ways of edges."""
+    """All levels by the frame's id, inner ones before those around them, and the edges' routes."""
 
     by_id: dict[str, Level]
     order: list[str]
     parent: dict[str, str]
-    ways: list[Way]
+    routes: list[Route]
 
 
 def levels_of(picture: Picture, edges: Sequence[Edge], looks: Looks) -> Levels:
@@ -161,15 +161,15 @@ class _Builder:
             if not level.is_row:
                 order = _from_above(level.children, between[id])
                 places |= {child: place for place, child in enumerate(order)}
-        ways = [
-            self._way(edge, *meeting, places)
+        routes = [
+            self._route(edge, *meeting, places)
             for edge, meeting in zip(self.edges, meetings, strict=True)
         ]
         for pair in piles:
             upper, lower = sorted(pair, key=places.__getitem__)
             self.levels[""].pieces[Piece(Ref(upper), Ref(lower), ("pile", upper))] = 1.0
         inner_first = sorted(self.levels, key=lambda id: -self.depth[id])
-        return Levels(self.levels, inner_first, self.parent, ways)
+        return Levels(self.levels, inner_first, self.parent, routes)
 
     def _upper_and_lower(self, edge: Edge) -> tuple[Box, Box]:
         return upper_and_lower(edge, self.boxes[edge.tail], self.boxes[edge.head])
@@ -184,7 +184,7 @@ class _Builder:
             head = self.parent[head] if deeper_head else head
         return self.parent[tail], tail, head
 
-    def _way(self, edge: Edge, level: str, tail: str, head: str, places: dict[str, int]) -> Way:
+    def _route(self, edge: Edge, level: str, tail: str, head: str, places: dict[str, int]) -> Route:
         look = self.looks.line(edge)
         value = (edge.tail, look.colour, look.dashed)
         sides: tuple[Side, Side]
@@ -208,7 +208,7 @@ class _Builder:
             steps.append(self._step(level, first, middle, value, down))
             steps.append(self._step(level, middle, last, label, down))
         steps += [Step(id, piece, piece.upper.child is None) for id, piece in reversed(into)]
-        return Way(edge, tuple(steps), (level, label) if label is not None else None)
+        return Route(edge, tuple(steps), (level, label) if label is not None else None)
 
     def _step(self, level: str, first: Ref, last: Ref, value: Hashable, down: bool) -> Step:
         piece = Piece(first, last, value) if down else Piece(last, first, value)

@@ -12,7 +12,7 @@ from irtool.report.picture.layout.levels import (
     Piece,
     PortKey,
     Ref,
-    Way,
+    Route,
     levels_of,
 )
 from irtool.report.picture.layout.text_size import line_size
@@ -340,14 +340,14 @@ def _absolute(levels: Levels, inside: dict[str, _Inside], looks: Looks, picture:
         around = levels.parent[box.id]
         drawing.boxes[box.id] = _moved(inside[around].areas[box.id], *origins[around])
     seen: set[tuple[str, Hashable]] = set()
-    for way in levels.ways:
-        drawing.lines.append(DrawnLine(way.edge, _pieces(way, levels, inside, origins)))
-        if way.label is not None and way.label not in seen:
-            seen.add(way.label)
-            level, label = way.label
+    for route in levels.routes:
+        drawing.lines.append(DrawnLine(route.edge, _pieces(route, levels, inside, origins)))
+        if route.label is not None and route.label not in seen:
+            seen.add(route.label)
+            level, label = route.label
             area = _moved(inside[level].areas[label], *origins[level])
             text = levels.by_id[level].labels[label]
-            drawing.labels.append(Label(area, text, looks.line(way.edge).text_colour))
+            drawing.labels.append(Label(area, text, looks.line(route.edge).text_colour))
     return drawing
 
 
@@ -356,10 +356,10 @@ def _moved(area: Area, x: float, y: float) -> Area:
 
 
 def _pieces(
-    way: Way, levels: Levels, inside: dict[str, _Inside], origins: dict[str, Point]
+    route: Route, levels: Levels, inside: dict[str, _Inside], origins: dict[str, Point]
 ) -> tuple[tuple[Point, ...], ...]:
     pieces: list[list[Point]] = [[]]
-    for step in way.steps:
+    for step in route.steps:
         x, y = origins[step.level]
         route = [(px + x, py + y) for px, py in inside[step.level].routes[step.piece]]
         start = step.piece.upper if step.down else step.piece.lower
