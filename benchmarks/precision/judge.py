@@ -1,6 +1,6 @@
 """What irtool says of the runs that ``runs.py`` drew: named first, wrong, missed, accused.
 
-    python benchmarks/precision/judge.py OUT [--only PATTERN]
+    python benchmarks/precision/judge.py OUT [--only PATTERN] [--statistics | --level tensors]
 
 Each pair is compared twice: with its tensors, and by the statistics that msprobe itself wrote.
 A fault counts as named where the first operator that is named is one of those around its entry, or
@@ -13,12 +13,10 @@ answer that an operator or the order of its inputs is at fault, or that order ca
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import re
 import sys
-from collections import Counter
+
+from tally import Entry, Tally, arguments, pairs
 
 from irtool.compare.runs.comparison import RunComparison, compare_runs
 from irtool.compare.runs.sides import RunSide, side_of_run
@@ -55,7 +53,7 @@ def names_of(judged: Judged) -> set[str]:
     return {op.name for op in ops if op is not None}
 
 
-def verdict(found: RunComparison, entry: dict[str, object], level: str = "tensors") -> str:
+def verdict(found: RunComparison, entry: Entry, level: str = "tensors") -> str:
     first = found.first
     if entry["kind"] == "healthy":
         return "accused" if first is not None else "told" if found.is_suspicious else "quiet"
@@ -63,7 +61,7 @@ def verdict(found: RunComparison, entry: dict[str, object], level: str = "tensor
         if first is not None:
             return "accused"
         return "listed" if found.is_suspicious else "missed"
-    wanted: set[str] = set(entry["enters"])  # type: ignore[call-overload]  # names, as written
+    wanted: set[str] = set(entry["enters"])
     if first is not None and names_of(first) & wanted:
         return "named"
     hides = level == "statistics" and entry["fault"] in REORDERS
@@ -76,42 +74,27 @@ def verdict(found: RunComparison, entry: dict[str, object], level: str = "tensor
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("out", nargs="+")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--level", choices=("tensors", "statistics"))
+    parser = arguments(__doc__)
+    parser.add_argument("--level", choices=("tensors", "statistics"), help="one alone")
     asked = parser.parse_args()
-    tallies: dict[tuple[str, str], Counter[str]] = {}
-    for out in asked.out:
-        with open(os.path.join(out, "truth.json")) as stream:
-            truth = json.load(stream)
-        for name, entry in truth.items():
-            if not re.search(asked.only, name):
+    tally = Tally()
+    levels = ("statistics",) if asked.statistics else ("tensors", "statistics")
+    for out, name, entry in pairs(asked):
+        for level in levels if asked.level is None else (asked.level,):
+            sides = [side_of(os.path.join(out, path), level == "statistics")
+                     for path in (entry["reference"], name)]  # fmt: skip
+            found = compare_runs(sides[0], sides[1], Settings())
+            if not found.units:
+                print("no tensors", name)
                 continue
-            for level in ("tensors", "statistics"):
-                if asked.level not in (None, level):
-                    continue
-                sides = [side_of(os.path.join(out, path), level == "statistics")
-                         for path in (entry["reference"], name)]  # fmt: skip
-                found = compare_runs(sides[0], sides[1], Settings())
-                if not found.units:
-                    print("no tensors", name)
-                    continue
-                if entry["kind"] == "fault" and not entry["enters"]:
-                    continue
-                word = verdict(found, entry, level)
-                kind = "fault" if entry["kind"] == "fault" else entry["kind"]
-                tallies.setdefault((f"{entry['type']} {level}", kind), Counter())[word] += 1
-                if word not in ("named", "quiet", "listed"):
-                    first = found.first
-                    told = "" if first is None else f"{first.pair.left.name}: {why_text(first)}"
-                    print(
-                        f"{word:8} {level:10} {name:44} enters {entry['enters'][:2]} {told[:200]}"
-                    )
-                    sys.stdout.flush()
-    for (group, kind), tally in sorted(tallies.items()):
-        counts = ", ".join(f"{word} {count}" for word, count in tally.most_common())
-        print(f"{group:18} {kind:8} {sum(tally.values()):4}: {counts}")
+            word = verdict(found, entry, level)
+            tally.add(word, entry["type"], level, entry["kind"])
+            if word not in ("named", "quiet", "listed"):
+                first = found.first
+                told = "" if first is None else f"{first.pair.left.name}: {why_text(first)}"
+                enters = entry["enters"][:2]
+                print(f"{word:8} {level:10} {name:44} enters {enters} {told[:200]}", flush=True)
+    tally.show()
     return 0
 
 

@@ -8,15 +8,14 @@ the first row that is marked counts as what it names; a healthy pair with a mark
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+
+from tally import Entry, Tally, arguments, pairs
 
 _MARKS = ("error", "warning")
 
@@ -62,7 +61,7 @@ def _forget_values(item: object) -> None:
             _forget_values(value)
 
 
-def word_of(rows: list[dict[str, str]], entry: dict) -> str:
+def word_of(rows: list[dict[str, str]], entry: Entry) -> str:
     """What its marks amount to."""
     marked = [row for row in rows if row.get("Result", "").lower() in _MARKS]
     if entry["kind"] != "fault":
@@ -74,28 +73,15 @@ def word_of(rows: list[dict[str, str]], entry: dict) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("out", nargs="+")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--statistics", action="store_true")
-    asked = parser.parse_args()
-    tallies: dict[tuple[str, str], Counter[str]] = {}
-    for out in asked.out:
-        with open(os.path.join(out, "truth.json")) as stream:
-            truth = json.load(stream)
-        for name, entry in truth.items():
-            if not re.search(asked.only, name) or (
-                entry["kind"] == "fault" and not entry["enters"]
-            ):
-                continue
-            left = os.path.join(out, entry["reference"])
-            rows = rows_of(left, os.path.join(out, name), asked.statistics)
-            word = word_of(rows, entry)
-            tallies.setdefault((entry["type"], entry["kind"]), Counter())[word] += 1
-            print(f"{word:8} {name}", flush=True)
-    for (kind, what), tally in sorted(tallies.items()):
-        counts = ", ".join(f"{word} {count}" for word, count in tally.most_common())
-        print(f"{kind:6} {what:8} {sum(tally.values()):4}: {counts}")
+    asked = arguments(__doc__).parse_args()
+    tally = Tally()
+    for out, name, entry in pairs(asked):
+        left = os.path.join(out, entry["reference"])
+        rows = rows_of(left, os.path.join(out, name), asked.statistics)
+        word = word_of(rows, entry)
+        tally.add(word, entry["type"], entry["kind"])
+        print(f"{word:8} {name}", flush=True)
+    tally.show()
     return 0
 
 

@@ -8,14 +8,11 @@ by themselves.  A fault of the settings has to be told.  A healthy pair has to a
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import re
 import sys
-from collections import Counter
 
 from judge import side_of
+from tally import Entry, Tally, arguments, pairs
 
 from irtool.compare.layouts.declared import layouts_of
 from irtool.compare.runs.comparison import RunComparison, compare_runs
@@ -23,7 +20,7 @@ from irtool.compare.runs.units import Settings
 from irtool.report.diff.runs.sentences import why_text
 
 
-def verdict(found: RunComparison, entry: dict) -> tuple[str, bool]:
+def verdict(found: RunComparison, entry: Entry) -> tuple[str, bool]:
     """A word, and whether the ranks are right."""
     first = found.first
     if entry["fault"] == "none":
@@ -38,35 +35,24 @@ def verdict(found: RunComparison, entry: dict) -> tuple[str, bool]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("out", nargs="+")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--statistics", action="store_true")
-    asked = parser.parse_args()
-    tally: Counter[tuple[str, str]] = Counter()
-    for out in asked.out:
-        with open(os.path.join(out, "truth.json")) as stream:
-            truth = json.load(stream)
-        for name, entry in truth.items():
-            if not re.search(asked.only, name):
-                continue
-            sides = [
-                side_of(os.path.join(out, entry[side]), asked.statistics)
-                for side in ("left", "right")
-            ]
-            found = compare_runs(*sides, Settings(layouts=layouts_of(entry["layout"])))
-            word, ranks = verdict(found, entry)
-            kind = "healthy" if entry["fault"] == "none" else "fault"
-            tally[kind, word] += 1
-            if kind == "fault" and word == "named" and entry["ranks"]:
-                tally["ranks", "right" if ranks else "wrong"] += 1
-            if word not in ("named", "quiet", "told") or not ranks:
-                first = found.first
-                text = "" if first is None else f"{first.pair.right.name} {first.ranks}"
-                why = "" if first is None else why_text(first)[:160]
-                print(f"{word:8} {name:64} {text}: {why}", flush=True)
-    for (kind, word), count in sorted(tally.items()):
-        print(f"{kind:8} {word:8} {count}")
+    asked = arguments(__doc__).parse_args()
+    tally = Tally()
+    for out, name, entry in pairs(asked):
+        sides = [
+            side_of(os.path.join(out, entry[side]), asked.statistics) for side in ("left", "right")
+        ]
+        found = compare_runs(*sides, Settings(layouts=layouts_of(entry["layout"])))
+        word, ranks = verdict(found, entry)
+        kind = "healthy" if entry["fault"] == "none" else "fault"
+        tally.add(word, kind)
+        if kind == "fault" and word == "named" and entry["ranks"]:
+            tally.add("right" if ranks else "wrong", "ranks")
+        if word not in ("named", "quiet", "told") or not ranks:
+            first = found.first
+            text = "" if first is None else f"{first.pair.right.name} {first.ranks}"
+            why = "" if first is None else why_text(first)[:160]
+            print(f"{word:8} {name:64} {text}: {why}", flush=True)
+    tally.show()
     return 0
 
 

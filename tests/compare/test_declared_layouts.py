@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from irtool.cli.main import app
 from irtool.compare.layouts.declared import BadLayout, SideLayout, layouts_of
-from irtool.compare.layouts.parts import Degrees, Way, ways
+from irtool.compare.layouts.parts import Degrees, Partition, partitions
 from irtool.compare.runs.comparison import RunComparison, compare_runs
 from irtool.compare.runs.sides import side_of_run
 from irtool.compare.runs.units import Settings
@@ -199,17 +199,17 @@ def test_terms_of_a_gradient_are_to_be_added_up_before_they_are_handed_on(
 def test_slices_of_several_matrices_in_one_are_put_together_piece_by_piece() -> None:
     whole = np.arange(8).reshape(8, 1)  # two matrices of four rows, each cut in two
     held = {(0, 0, 0): whole[[0, 1, 4, 5]], (0, 0, 1): whole[[2, 3, 6, 7]]}
-    way = Way(None, 0, 2, (8, 1))
-    assert (way.joined(held) == whole).all()
-    assert all((way.part(whole, c, sorted(held)) == held[c]).all() for c in held)
+    partition = Partition(None, 0, 2, (8, 1))
+    assert (partition.joined(held) == whole).all()
+    assert all((partition.part(whole, c, sorted(held)) == held[c]).all() for c in held)
 
 
 def test_sizes_on_both_sides_say_the_axis() -> None:
     two, four = Degrees(1, 2, 0), Degrees(1, 4, 0)
-    best = ways(((16, 8), (8, 8)), (two, four), (None, None), True)[0]
-    assert [way.tensor for way in best] == [0, 0]
+    best = partitions(((16, 8), (8, 8)), (two, four), (None, None), True)[0]
+    assert [partition.tensor for partition in best] == [0, 0]
     assert best[0].whole == (32, 8)
-    assert not ways(((16, 8), (5, 8)), (two, four), (None, None), True)
+    assert not partitions(((16, 8), (5, 8)), (two, four), (None, None), True)
 
 
 # -- the file

@@ -129,19 +129,19 @@ def test_sizes_say_into_how_many_parts_an_axis_is_cut() -> None:
 
 def test_the_way_in_which_parts_agree_is_taken() -> None:
     whole = np.arange(8.0)
-    ways = list(cuts((8,), (2,), (0, 1, 2, 3)))
-    assert [way.parts[1] for way in ways] == [(0,), (1,)]
+    candidates = list(cuts((8,), (2,), (0, 1, 2, 3)))
+    assert [cut.parts[1] for cut in candidates] == [(0,), (1,)]
     ranks = {rank: whole[4 * (rank % 2) :][:4] for rank in range(4)}
 
-    def error(way: Cut) -> float:
-        return float(np.abs(way.joined(ranks) - whole).sum())
+    def error(cut: Cut) -> float:
+        return float(np.abs(cut.joined(ranks) - whole).sum())
 
-    assert best_cut(ways, error, {}).parts == {0: (0,), 1: (1,), 2: (0,), 3: (1,)}
+    assert best_cut(candidates, error, {}).parts == {0: (0,), 1: (1,), 2: (0,), 3: (1,)}
 
 
 def test_a_partial_sum_adds_up_the_ranks_of_its_group_that_hold_the_part() -> None:
-    (way,) = cuts((2,), (1,), (0, 1))
+    (cut,) = cuts((2,), (1,), (0, 1))
     values = {0: np.ones(2), 1: np.full(2, 3.0)}
-    assert way.joined(values).tolist() == [1, 1]
+    assert cut.joined(values).tolist() == [1, 1]
     both = frozenset((0, 1))
-    assert way.joined(values, {0: both, 1: both}).tolist() == [4, 4]
+    assert cut.joined(values, {0: both, 1: both}).tolist() == [4, 4]

@@ -224,7 +224,7 @@ def _ranks_at_fault(across: AcrossRanks, first: Judged) -> tuple[int, ...]:
 def _odd_ranks(across: AcrossRanks, which: int, first: Judged) -> tuple[int, ...]:
     assert first.output is not None
     place = first.output[which]
-    partition = across.assembled.ways.get((which, place))
+    partition = across.assembled.partitions.get((which, place))
     match = across.assembled.partners.get((which, place))
     if partition is None or match is None or (partition.batch is None and partition.tensor is None):
         return ()

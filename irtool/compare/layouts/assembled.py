@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from irtool.compare.layouts.alignment import is_collective
 from irtool.compare.layouts.chained import Chained, Coordinate
-from irtool.compare.layouts.parts import Across, Degrees, Way, joined_figures, ways
+from irtool.compare.layouts.parts import Across, Degrees, Partition, joined_figures, partitions
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
 from irtool.compare.tensors.measuring.measure import measure_arrays
@@ -28,7 +28,7 @@ _UNITS = 8.0
 """The same in units of a coarser type."""
 _SURE = 1e-3
 """Relative error from which down a way to put parts together is surely the right one."""
-_MOST_WAYS = 12
+_MOST_PARTITIONS = 12
 _ADD_UP = (
     "all_reduce",
     "reduce_scatter",
@@ -41,7 +41,8 @@ _MEANS = ("loss", "reduce")
 
 Values = dict[Coordinate, "NDArray[Any]"]
 _Best: TypeAlias = (
-    "tuple[float, tuple[Way, Way], tuple[NDArray[Any], NDArray[Any]], tuple[Across, Across]]"
+    "tuple[float, tuple[Partition, Partition], tuple[NDArray[Any], NDArray[Any]], "
+    "tuple[Across, Across]]"
 )
 """Error of a way to put a tensor together on both sides, that way, what it gives, its sums."""
 
@@ -72,14 +73,16 @@ class Assembled:
     """What was put together.
 
     Attributes:
-        ways: by side and place of a tensor, how it is cut.
+        partitions: by side and place of a tensor, how it is cut.
         odd: what is wrong between ranks, in the order of execution of each run.
         unknown: by place of the left tensor, why two tensors cannot be compared.
         factors: of each side, what its gradients were multiplied by.
         partners: by side and place, the place of the tensor on the other side.
     """
 
-    ways: dict[tuple[int, int], Way] = field(default_factory=dict[tuple[int, int], Way])
+    partitions: dict[tuple[int, int], Partition] = field(
+        default_factory=dict[tuple[int, int], Partition]
+    )
     odd: list[Odd] = field(default_factory=list[Odd])
     unknown: dict[int, str] = field(default_factory=dict[int, str])
     factors: list[float] = field(default_factory=lambda: [1.0, 1.0])
@@ -140,7 +143,7 @@ class Assembler:
         shapes = (self._shape(0, places[0]), self._shape(1, places[1]))
         is_parameter = self._is_parameter(indices, places)
         declared = tuple(self._declared(which, indices[which], label) for which in (0, 1))
-        possible = ways(shapes, self.degrees, declared, is_parameter)  # type: ignore[arg-type]  # two of each
+        possible = partitions(shapes, self.degrees, declared, is_parameter)  # type: ignore[arg-type]  # two of each
         if not possible:
             return "no axis that ranks could cut makes the shapes agree"
         if values[0] is None or values[1] is None:
@@ -148,7 +151,7 @@ class Assembler:
         both = values[0], values[1]
         phase = self.sides[0].ops[indices[0]].op.phase
         best: _Best | None = None
-        for choice in possible[:_MOST_WAYS]:
+        for choice in possible[:_MOST_PARTITIONS]:
             for modes in product(*(
                 self._modes(which, indices[which], label, choice[which], both[which], is_parameter)
                 for which in (0, 1)
@@ -173,7 +176,7 @@ class Assembler:
                        partials[which], joined[1 - which])  # fmt: skip
             if phase == "backward" and label.startswith("input") and over_tensor[which] == "sum":
                 self._unreduced_gradient(which, indices[which], label, both[which])
-            self.found.ways[which, places[which]] = choice[which]
+            self.found.partitions[which, places[which]] = choice[which]
             self.found.partners[which, places[which]] = places[1 - which]
             if self.sides[which].is_cut:
                 value = joined[which]
@@ -182,7 +185,9 @@ class Assembler:
                 self._write(which, places[which], value)
         return ""
 
-    def _scaled(self, joined: tuple[NDArray[Any], NDArray[Any]], choice: tuple[Way, Way]) -> float:
+    def _scaled(
+        self, joined: tuple[NDArray[Any], NDArray[Any]], choice: tuple[Partition, Partition]
+    ) -> float:
         """The error of gradients; the first ones say what factor the cut run has in all of them."""
         if not self._has_factor and any(degrees.batch > 1 for degrees in self.degrees):
             self._find_factor(joined)
@@ -216,7 +221,7 @@ class Assembler:
         which: int,
         index: int,
         label: str,
-        partition: Way,
+        partition: Partition,
         values: Values,
         is_parameter: bool,
     ) -> list[tuple[Across, Across]]:
@@ -241,7 +246,7 @@ class Assembler:
         return list(product(batch, tensor))
 
     def _is_partial(
-        self, which: int, index: int, label: str, partition: Way, values: Values
+        self, which: int, index: int, label: str, partition: Partition, values: Values
     ) -> bool:
         """Whether tensor parallel ranks hold terms of a sum: what is added up, or goes into it."""
         sums = _sums(values)
@@ -255,7 +260,7 @@ class Assembler:
         if family(op.type) != "matmul" or op.phase != "forward":
             return False
         for place in op.inputs:
-            partition = self.found.ways.get((which, place))
+            partition = self.found.partitions.get((which, place))
             if partition is not None and partition.tensor is not None:
                 shape = self.sides[which].run.columns.shapes[place]
                 first = place == op.inputs[0]
@@ -272,7 +277,7 @@ class Assembler:
         which: int,
         index: int,
         label: str,
-        partition: Way,
+        partition: Partition,
         values: Values,
         is_parameter: bool,
         partials: tuple[list[str], list[str]],
@@ -349,7 +354,7 @@ class Assembler:
         label: str,
         values: Values,
         digit: int,
-        partition: Way,
+        partition: Partition,
         reference: NDArray[Any],
     ) -> None:
         """Ranks that should hold the same numbers and do not.
@@ -430,7 +435,7 @@ class Assembler:
         self,
         indices: tuple[int, int],
         places: tuple[int, int],
-        possible: Sequence[tuple[Way, Way]],
+        possible: Sequence[tuple[Partition, Partition]],
         is_parameter: bool,
     ) -> str:
         """The same of figures: slices can be put together by them, sums cannot."""

@@ -165,21 +165,21 @@ class _Builder:
         values = self._values(name, columns.labels[source])
         if not values:
             return
-        ways = list(cuts(wanted, counts, sorted(values)))
-        if not ways:
+        candidates = list(cuts(wanted, counts, sorted(values)))
+        if not candidates:
             self.logical.unknown[place] = "more parts than ranks"
             return
         groups = {rank: self._group(rank, name, columns.labels[source]) for rank in values}
-        reference = self._reference(match) if len(ways) > 1 else None
+        reference = self._reference(match) if len(candidates) > 1 else None
         if self.outline is None:
             cut = best_cut(
-                ways,
+                candidates,
                 lambda candidate: _error(reference, candidate.joined(values, groups)),
                 self.known,
             )
         else:
             cut = best_cut(
-                ways, lambda candidate: _disagreement(candidate, values, groups), self.known
+                candidates, lambda candidate: _disagreement(candidate, values, groups), self.known
             )
         self.known[cut.whole, counts] = cut
         self.logical.cuts[place] = cut
@@ -462,7 +462,7 @@ def _error(reference: NDArray[Any] | None, value: NDArray[Any]) -> float:
 def _disagreement(
     cut: Cut, values: Mapping[int, NDArray[Any]], groups: Mapping[int, frozenset[int]]
 ) -> float:
-    """How far ranks are apart that hold the same part under a way, and are no terms of a sum."""
+    """How far ranks are apart that hold the same part under a cut, and are no terms of a sum."""
     errors = [
         measure_arrays(values[ranks[0]], values[rank]).error
         for ranks in cut.replicas()

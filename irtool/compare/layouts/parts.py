@@ -25,7 +25,7 @@ _INNER = (2, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Partition:
     """How the ranks and micro-batches of one run may hold a tensor.
 
     Attributes:
@@ -126,13 +126,13 @@ class Degrees:
     rows: frozenset[int] = frozenset()
 
 
-def ways(
+def partitions(
     shapes: tuple[Shape, Shape],
     degrees: tuple[Degrees, Degrees],
     declared: tuple[int | None, int | None],
     is_parameter: bool,
-) -> list[tuple[Way, Way]]:
-    """Ways of both sides that give tensors of one shape, the most likely first.
+) -> list[tuple[Partition, Partition]]:
+    """Partitions of both sides that give tensors of one shape, the most likely first.
 
     Args:
         shapes: on one rank of each side.
@@ -142,9 +142,9 @@ def ways(
     """
     if len(shapes[0]) != len(shapes[1]):
         return []
-    pairs: list[tuple[int, Way, Way]] = []
+    pairs: list[tuple[int, Partition, Partition]] = []
     sides = [
-        list(_ways(shape, degree, axis, is_parameter))
+        list(_partitions(shape, degree, axis, is_parameter))
         for shape, degree, axis in zip(shapes, degrees, declared, strict=True)
     ]
     for cost, ours in sides[0]:
@@ -157,10 +157,10 @@ def ways(
     return [(ours, theirs) for _, ours, theirs in pairs]
 
 
-def _ways(
+def _partitions(
     shape: Shape, degrees: Degrees, declared: int | None, is_parameter: bool
-) -> Iterator[tuple[int, Way]]:
-    """Ways of one side and how unlikely they are."""
+) -> Iterator[tuple[int, Partition]]:
+    """Partitions of one side and how unlikely they are."""
     axes = range(len(shape))
     batches: list[tuple[int, int | None]] = [(0 if is_parameter else 1, None)]
     if degrees.batch > 1 and not is_parameter:
@@ -180,7 +180,10 @@ def _ways(
                 full[tensor] *= degrees.tensor
             for outer in outers:
                 crowded = batch is not None and batch == tensor
-                yield cost + more + (outer > 1) + crowded, Way(batch, tensor, outer, tuple(full))
+                yield (
+                    cost + more + (outer > 1) + crowded,
+                    Partition(batch, tensor, outer, tuple(full)),
+                )
 
 
 def _outers(size: int, rows: frozenset[int]) -> set[int]:

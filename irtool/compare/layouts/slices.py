@@ -123,7 +123,7 @@ def cuts(full_shape: Sequence[int], counts: Sequence[int], ranks: Sequence[int])
 
 
 def best_cut(
-    ways: Sequence[Cut],
+    candidates: Sequence[Cut],
     error: Callable[[Cut], float],
     known: Mapping[tuple[tuple[int, ...], tuple[int, ...]], Cut],
 ) -> Cut:
@@ -132,16 +132,19 @@ def best_cut(
     Permuting parts explains no fault of a rank: whichever way is taken, all of its values count.
 
     Args:
-        ways: at least one.
+        candidates: at least one.
         error: how far the joined tensor is from the other run's.
-        known: ways that were right before, by dimensions of the whole and counts of parts.
+        known: cuts that were right before, by dimensions of the whole and counts of parts.
     """
-    if len(ways) == 1:
-        return ways[0]
-    before = known.get((ways[0].whole, ways[0].counts))
-    first = next((cut for cut in ways if before is not None and cut.parts == before.parts), ways[0])
+    if len(candidates) == 1:
+        return candidates[0]
+    before = known.get((candidates[0].whole, candidates[0].counts))
+    first = next(
+        (cut for cut in candidates if before is not None and cut.parts == before.parts),
+        candidates[0],
+    )
     best, least = first, error(first)
-    for cut in ways:
+    for cut in candidates:
         if least <= _CLEAR:
             break
         if cut is not first and (apart := error(cut)) < least:

@@ -39,7 +39,7 @@ class GradientValues:
     """Numbers of gradients: those with equal numbers are the same value.
 
     ``ports``: numbers that are known, by identity of the port. ``numbers``: by what a gradient is
-    made of. ``each``: numbers of tuples of gradients that are all the same, with that of one.
+    made of. ``tied``: numbers of tuples of gradients that are all the same, with that of one.
     """
 
     analysis: Analysis
@@ -47,7 +47,7 @@ class GradientValues:
     chains: Chains
     ports: dict[int, int] = field(default_factory=dict[int, int])
     numbers: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
-    each: dict[int, int] = field(default_factory=dict[int, int])
+    tied: dict[int, int] = field(default_factory=dict[int, int])
 
     def of(self, port: Port) -> int:
         """The number of the gradient that comes back to a value."""
@@ -111,14 +111,14 @@ class GradientValues:
         node, name = use.node, primitive(use.node)
         entry = operator_of(name)
         if name in TIES:
-            return self.each.get(number, self._number(("item", use.position, number)))
+            return self.tied.get(number, self._number(("item", use.position, number)))
         if name == "TupleGetItem":
             return self._number(("among", item_of(node), number))
         if name in PLUMBING:
             return number
         if entry.is_("tuples") and entry.is_("adds"):
             tied = self._number(("each", number))
-            self.each[tied] = number
+            self.tied[tied] = number
             return tied
         if entry.is_("adds") and self._passes_on(use):
             return number
