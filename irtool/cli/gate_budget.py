@@ -14,11 +14,12 @@ from irtool.cli.context import ContextArguments, find, given_by
 from irtool.cli.gate_inputs import Pair, read_pair_side
 from irtool.cli.inputs import read_statements
 from irtool.cli.report import Failure, note
-from irtool.cli.writing import write_file
+from irtool.cli.writing import NewFile, write_file
 from irtool.cluster.machine import Machine, default_machine
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.run import InputFile
+from irtool.syntax.reading import inputs
 from irtool.syntax.run_names import parse_name
 from irtool.syntax.source import DumpError
 
@@ -190,7 +191,7 @@ def write_trend(path: str, page: str | None, judged: Budgeted, limits: Sequence[
     A build of the same name as the last one takes its place: a job that was run again.
 
     Raises:
-        Failure: a file cannot be written, or is no trend file.
+        Failure: a file cannot be written, is no trend file, or the page would replace an input.
     """
     from irtool.linting.budget import BudgetError, read_trend, trend_line
 
@@ -207,11 +208,13 @@ def write_trend(path: str, page: str | None, judged: Budgeted, limits: Sequence[
     if builds and builds[-1].build == build.build:
         builds.pop()
     builds.append(build)
+    inputs().add(path)  # the page must not take its place
+    drawn = None if page is None else NewFile(page)
     write_file(path, "".join(map(trend_line, builds)), over_input=True)
-    if page is not None:
+    if drawn is not None:
         from irtool.report.page.write import render_page
         from irtool.report.trend import trend_report
 
-        write_file(
-            page, render_page(trend_report(builds, limits, judged.unjudged)), over_input=True
-        )
+        text = render_page(trend_report(builds, limits, judged.unjudged))
+        drawn.sink.write(text.encode("utf-8", "backslashreplace"))
+        drawn.keep()

@@ -164,7 +164,7 @@ class NewFile:
         source = None if self._over_input else inputs().same_as(self._path)
         if source is not None:
             what = "it was read" if source == self._path else f"it is {source}, which was read"
-            hint = "give another name to -o"
+            hint = "give the output another name"
             raise Failure(f"will not replace an input: {what}", self._path, hint=hint, code=CODE)
 
     def keep(self) -> None:

@@ -308,6 +308,24 @@ def test_a_trend_has_a_line_a_build(
     assert re.search(r"<title>b, (all ranks|rank 0): \d+</title>", text)
 
 
+@pytest.mark.parametrize("page", ["dump.ir", "link.ir", "trend.jsonl"])
+def test_the_page_of_a_trend_takes_the_place_of_no_input(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path, page: str
+) -> None:
+    text = (samples / "mlp_semi_auto" / "20_validate_0080.ir").read_bytes()
+    (tmp_path / "dump.ir").write_bytes(text)
+    (tmp_path / "link.ir").symlink_to("dump.ir")
+    status, _, errors = gate(
+        capsys, tmp_path / "dump.ir", "--trend", tmp_path / "trend.jsonl",
+        "--trend-page", tmp_path / page,
+    )  # fmt: skip
+    assert status == 2
+    assert "will not replace an input" in errors
+    assert (tmp_path / "dump.ir").read_bytes() == text
+    kept = tmp_path / "trend.jsonl"
+    assert not kept.exists() or len(kept.read_text().splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("budget", "headline"),
     [
