@@ -18,7 +18,8 @@ from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
 from irtool.sharding.network.strategies import Wanted
-from irtool.sharding.suggest import Proposals, _distance, proposals
+from irtool.sharding.suggest import Proposals, proposals
+from irtool.sharding.suggest_nearest import distance
 from tests.records import records
 
 ASKED = Path(__file__).parent / "network" / "asked.json.xz"
@@ -343,9 +344,9 @@ def test_operators_of_other_stages_that_the_dump_holds_get_proposals_too() -> No
 
 
 def test_near_is_what_changes_little_and_uses_as_many_devices() -> None:
-    assert _distance((4, 2), (4, 2)) == 0
-    assert _distance((4, 2), (8, 2)) == 1 + 1
-    assert _distance((4, 2), (8, 1)) == 2 + 2
-    assert _distance((4, 2), (1, 2)) == 1 + 2 + 2 / 4
-    assert _distance((4, 2), (1, 1)) == 2 + 3 + 3 / 4
-    assert _distance((1, 2), (4, 2)) == 1 + 2
+    assert distance((4, 2), (4, 2)) == 0
+    assert distance((4, 2), (8, 2)) == 1 + 1
+    assert distance((4, 2), (8, 1)) == 2 + 2
+    assert distance((4, 2), (1, 2)) == 1 + 2 + 2 / 4
+    assert distance((4, 2), (1, 1)) == 2 + 3 + 3 / 4
+    assert distance((1, 2), (4, 2)) == 1 + 2

@@ -18,11 +18,11 @@ from irtool.artefacts.strategy_file import Keys, StrategyFile
 from irtool.artefacts.strategy_json import read_json_strategies
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
+from irtool.ir.held import held_by
 from irtool.ir.units import seconds_text
 from irtool.planning.cost.kept import FIXED
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.files.saved_strategies import check_saved, is_free
-from irtool.planning.files.shard_lines import held_by
 from irtool.planning.files.strategy_files import (
     NotExpressible,
     OtherNetwork,

@@ -1,9 +1,7 @@
 """Plans as lines of Python: ``.shard(...)`` by cell, and ``shard(fn, ...)`` for a region.
 
-A scope spells the way from the compiled cell to the one that an operator stands in
-(``Default/network-GPT/blocks-CellList/0-Block`` is ``net.network.blocks[0]``), and the instance
-name the attribute that holds the primitive.  A primitive has one strategy, wherever it is used:
-where its uses get different ones, that is said, and no line can be pasted for it.
+A primitive has one strategy, wherever it is used: where its uses get different ones, that is said,
+and no line can be pasted for it.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from irtool.ir.graph import GraphParameter, Node
+from irtool.ir.held import ROOT, cell_path, held_by
 from irtool.operators.call import Strategy
 from irtool.planning.plans.decisions import Decisions
 from irtool.planning.plans.plan import Plan, PlannedOperator
@@ -19,8 +18,6 @@ from irtool.sharding.network.care import primitive
 
 PASSING = frozenset({"Load", "Depend", "TupleGetItem", "Cast"})
 """What only hands a tensor on."""
-ROOT = "net"
-"""What the compiled cell is called."""
 
 
 def shard_lines(plan: Plan) -> Iterator[str]:
@@ -49,19 +46,6 @@ def shard_lines(plan: Plan) -> Iterator[str]:
         yield ""
 
 
-def held_by(node: Node) -> tuple[str, str] | None:
-    """The cell and the attribute of it that hold an operator's primitive; None: none does."""
-    name = node.instance_name or ""
-    path = cell_path(node.scope or "")
-    if not name.isidentifier() or not path:
-        return None
-    locations = node.comments.locations
-    source = locations[-1].source if locations else None
-    if source is not None and f".{name}(" not in source:
-        return None  # what a function, or a sign, makes is called after itself
-    return path, name
-
-
 def decision_lines(decisions: Decisions) -> Iterator[str]:
     """Which weights optimizer parallel cuts, and which primitives run again, as Python."""
     if decisions.sharded:
@@ -82,23 +66,6 @@ def _again(node: Node) -> str:
         return f"{path}.{name}.recompute()"
     why = "not held by an attribute: make it one in __init__"
     return f"# {_place(node)} {primitive(node)}().recompute()  # {why}"
-
-
-def cell_path(scope: str) -> str:
-    """``net.network.blocks[0]``: the way to a cell; empty where the scope does not show it."""
-    path = ROOT
-    parts = scope.split("/")
-    if parts[0] != "Default":
-        return ""
-    for part in parts[1:]:
-        name = part.partition("-")[0]
-        if name.isdecimal():
-            path += f"[{name}]"
-        elif name.isidentifier() and "-" in part:
-            path += f".{name}"
-        else:
-            return ""
-    return path
 
 
 def _call(item: PlannedOperator) -> str:

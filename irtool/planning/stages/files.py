@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from irtool.planning.files.shard_lines import cell_path
+from irtool.ir.held import cell_path
 from irtool.planning.files.strategy_files import NotExpressible, operator_file
 from irtool.planning.stages.stages import StagedPlan
 from irtool.sharding.network.care import primitive

@@ -10,6 +10,7 @@ from msgspec import field
 from irtool.cluster.context.model import RunContext
 from irtool.ir.finding import Finding, Severity
 from irtool.ir.graph import node_of
+from irtool.operators.layout import UserLayout
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.checking.against import AgainstLater, against_answer
 from irtool.report.checking.counts import (
@@ -18,6 +19,7 @@ from irtool.report.checking.counts import (
     parameter_bytes,
     step_bytes,
 )
+from irtool.report.checking.proposed import output_text, shard_text
 from irtool.report.checking.report import CheckView
 from irtool.report.checking.saved import SavedFile
 from irtool.report.checking.why import NodeCause
@@ -31,6 +33,7 @@ from irtool.sharding.network.report import (
     RedistributionReport,
 )
 from irtool.sharding.redistribution import RedistributionStep
+from irtool.sharding.suggest import Proposals
 
 Shape: TypeAlias = Sequence[int]
 TensorMap: TypeAlias = Sequence[int | Sequence[int]]
@@ -63,14 +66,46 @@ class CheckReason(AnswerObject, frozen=True, kw_only=True):
     instead: Annotated[
         Sequence[Sequence[Shape]],
         doc(
-            "up to three strategies that are legal for this operator, the nearest first; the first "
-            "ones of all findings together pass the check of the whole network where a bounded "
-            "search found such (the text says whether it did)"
+            "strategies that are legal for this operator, the nearest first; with the first ones "
+            "of all findings together the whole network passes where `together.passes` says so"
         ),
     ]
     instead_layouts: Annotated[
         list[list[ProposedLayout]], doc("the same for layouts, one a tensor input")
     ]
+    instead_output: Annotated[
+        str | None,
+        doc("what becomes of the operator's out_strategy or out_layout then; null: nothing"),
+    ]
+    no_instead: Annotated[str | None, doc("why nothing is legal instead, where that is known")]
+    set_with: Annotated[
+        str | None,
+        doc(
+            "where the strategy is set: the line with `.shard(` where the dump tells it, else the "
+            "attribute that holds the primitive; null where nothing is proposed"
+        ),
+    ]
+
+
+class ProposedBeside(AnswerObject, frozen=True, kw_only=True):
+    """What an operator that no finding is about changes to."""
+
+    node: str
+    op: str
+    line: int
+    in_strategy: Sequence[Shape] | None
+    out_strategy: Sequence[Shape] | None
+    in_layout: list[ProposedLayout]
+    out_layout: list[ProposedLayout]
+    set_with: Annotated[str, doc("as of a finding")]
+
+
+class ProposedTogether(AnswerObject, frozen=True, kw_only=True):
+    """What comes of the first proposal of every finding."""
+
+    passes: Annotated[bool, doc("whether the whole network passes the check with them")]
+    beside: list[ProposedBeside]
+    left: Annotated[list[str], doc("what is refused still")]
 
 
 class OperatorCollective(AnswerObject, frozen=True, kw_only=True):
@@ -219,6 +254,7 @@ class CheckAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag=
     target: str
     soc: str
     findings: list[CheckReason]
+    together: Annotated[ProposedTogether | None, doc("null where nothing is proposed")]
     operators: list[CheckedOperator]
     redistributions: list[CheckedEdge]
     parameters: list[CheckedParameter]
@@ -268,6 +304,7 @@ def check_answer(
         target=result.context.target,
         soc=result.context.soc,
         findings=[_reason(view, item) for item in result.findings],
+        together=_together(view.instead),
         operators=[_operator(item) for item in view.operators[:most]],
         redistributions=[_edge(item) for item in view.redistributions[:most]],
         parameters=[_parameter(item) for item in result.parameters],
@@ -297,17 +334,45 @@ def _reason(view: CheckView, item: Finding) -> CheckReason:
         source=f"{location.path}:{location.line}" if location is not None else None,
         check=item.check,
         instead=view.instead.strategies.get(item, ()),
-        instead_layouts=[
-            [
-                ProposedLayout(
-                    device_matrix=layout.device_matrix,
-                    tensor_map=layout.tensor_map,
-                    alias_name=layout.alias_name,
-                )
-                for layout in layouts
-            ]
-            for layouts in view.instead.layouts.get(item, ())
+        instead_layouts=[_layouts(given) for given in view.instead.layouts.get(item, ())],
+        instead_output=output_text(view.instead, item).removeprefix(", ") or None,
+        no_instead=view.instead.why_none.get(item),
+        set_with=shard_text(node) if node is not None and item in view.instead.first else None,
+    )
+
+
+def _layouts(given: Sequence[UserLayout] | None) -> list[ProposedLayout]:
+    return [
+        ProposedLayout(
+            device_matrix=layout.device_matrix,
+            tensor_map=layout.tensor_map,
+            alias_name=layout.alias_name,
+        )
+        for layout in given or ()
+    ]
+
+
+def _together(found: Proposals) -> ProposedTogether | None:
+    if found.together is None:
+        return None
+    return ProposedTogether(
+        passes=found.together,
+        beside=[
+            ProposedBeside(
+                node=node.id,
+                op=node.op,
+                line=node.line,
+                in_strategy=asked.strategy,
+                out_strategy=asked.out_strategy,
+                in_layout=_layouts(asked.in_layout),
+                out_layout=_layouts(asked.out_layout),
+                set_with=shard_text(node),
+            )
+            for node, asked in found.beside.items()
         ],
+        left=list(
+            dict.fromkeys(f"{one.op or ''} {one.message}".strip() for one in found.remaining)
+        ),
     )
 
 

@@ -9,8 +9,8 @@ from irtool.ir.dump import Dump
 from irtool.ir.finding import SEVERITIES, Finding
 from irtool.ir.graph import Node, node_of
 from irtool.ir.units import bytes_text, count_text, plural, tuple_text
-from irtool.operators.layout import WHOLE, MapEntry, UserLayout
 from irtool.report.checking.counts import collective_rows, moves, parameter_counts, verdict_counts
+from irtool.report.checking.proposed import layouts_text, output_text, shard_text, together_text
 from irtool.report.checking.tables import (
     collectives_table,
     dataset_table,
@@ -107,13 +107,6 @@ def grouped_findings(result: CheckResult) -> list[FindingGroup]:
     return [FindingGroup(items[0], tuple(items[1:])) for items in by_message.values()]
 
 
-TOGETHER = (
-    "With the first of each instead, the whole network passes this check. The dump does not hold "
-    "the lines with .shard( that set strategies: they stand where the operator is made."
-)
-NOT_TOGETHER = "No combination of these was found that the whole network passes the check with."
-
-
 def check_report(
     view: CheckView, dump: Dump | None = None, against: Sequence[Block] = ()
 ) -> Report:
@@ -132,8 +125,8 @@ def check_report(
         most = rows_shown(view.limit, MOST_FINDINGS)
         title = plural(len(result.findings), "finding")
         elements.append(FindingCards(title, cards, most=most))
-    if view.instead.together is not None:
-        elements.append(Note(TOGETHER if view.instead.together else NOT_TOGETHER))
+    if together := together_text(view.instead):
+        elements.append(Note(together))
     is_page = dump is not None
     elements += [
         table for table in _tables(view, is_page, bool(against)) if table.rows or not is_page
@@ -299,7 +292,10 @@ def _card(view: CheckView, group: FindingGroup) -> FindingCard:
             facts.append(("scope", node.scope))
         if source := location_text(node.location):
             facts.append(("source", source))
-    facts += [("instead", text) for text in instead_texts(view, finding)]
+    texts = instead_texts(view, finding)
+    facts += [("instead", text) for text in texts]
+    if node is not None and finding in view.instead.first:
+        facts.append(("set with", shard_text(node)))
     return FindingCard(finding.severity, message, code, facts)
 
 
@@ -333,36 +329,18 @@ def _statement(node: Node) -> str:
     return text
 
 
-def layouts_text(layouts: Sequence[UserLayout]) -> str:
-    """Layouts as one writes them: ``((dp, None), (tp, None)) over (2, 4)``."""
-    matrix = layouts[0].device_matrix if layouts else ()
-    names = layouts[0].alias_name if layouts else ()
-    last = len(matrix) - 1
-
-    def entry_text(entry: MapEntry) -> str:
-        if isinstance(entry, tuple):
-            return f"({', '.join(map(entry_text, entry))})"
-        if entry == WHOLE:
-            return "None"
-        place = last - entry
-        return names[place] if place < len(names) else f"axis {place}"
-
-    rows = [f"({', '.join(map(entry_text, layout.tensor_map))})" for layout in layouts]
-    return f"({', '.join(rows)}) over {tuple_text(matrix)}"
-
-
 def instead_texts(view: CheckView, finding: Finding) -> list[str]:
     """What to write instead of what a finding refuses, a text each."""
     texts: list[str] = []
     strategies = view.instead.strategies.get(finding, ())
     layouts = view.instead.layouts.get(finding, ())
+    end = output_text(view.instead, finding)
     if layouts:
-        texts.append("in_layout " + ", or ".join(map(layouts_text, layouts)))
+        texts.append("in_layout " + ", or ".join(map(layouts_text, layouts)) + end)
     if strategies:
-        node = node_of(finding)
-        without = node is not None and node.written_strategy("out_strategy") is not None
-        end = ", without out_strategy" if without else ""
         texts.append("in_strategy " + ", or ".join(map(tuple_text, strategies)) + end)
+    if why := view.instead.why_none.get(finding):
+        texts.append(why)
     if finding.code in _ADVICE:
         texts.append(_ADVICE[finding.code])
     if finding.code == DEVICE_LIST:

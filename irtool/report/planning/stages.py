@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.held import cell_path
 from irtool.ir.units import plural, seconds_text, share_text
-from irtool.planning.files.shard_lines import cell_path
 from irtool.planning.stages.files import staged_cells, unsaid_scopes
 from irtool.planning.stages.stages import StagedPlan
 from irtool.report.model import Cell, Table, number_column, text_column

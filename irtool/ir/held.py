@@ -1,0 +1,43 @@
+"""Where in a network of cells an operator's primitive is held: what its scope and name spell.
+
+A scope spells the way from the compiled cell to the one that an operator stands in
+(``Default/network-GPT/blocks-CellList/0-Block`` is ``net.network.blocks[0]``), and the instance
+name the attribute that holds the primitive.
+"""
+
+from __future__ import annotations
+
+from irtool.ir.graph import Node
+
+ROOT = "net"
+"""What the compiled cell is called."""
+
+
+def held_by(node: Node) -> tuple[str, str] | None:
+    """The cell and the attribute of it that hold an operator's primitive; None: none does."""
+    name = node.instance_name or ""
+    path = cell_path(node.scope or "")
+    if not name.isidentifier() or not path:
+        return None
+    locations = node.comments.locations
+    source = locations[-1].source if locations else None
+    if source is not None and f".{name}(" not in source:
+        return None  # what a function, or a sign, makes is called after itself
+    return path, name
+
+
+def cell_path(scope: str) -> str:
+    """``net.network.blocks[0]``: the way to a cell; empty where the scope does not show it."""
+    path = ROOT
+    parts = scope.split("/")
+    if parts[0] != "Default":
+        return ""
+    for part in parts[1:]:
+        name = part.partition("-")[0]
+        if name.isdecimal():
+            path += f"[{name}]"
+        elif name.isidentifier() and "-" in part:
+            path += f".{name}"
+        else:
+            return ""
+    return path
