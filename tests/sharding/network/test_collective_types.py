@@ -27,8 +27,9 @@ def refused(report: CheckResult, what: str = "add up") -> list[str]:
 
 @pytest.mark.parametrize(
     ("dtype", "taken"),
-    [("Float32", True), ("Float16", True), ("BFloat16", True), ("Int32", True),
-     ("Float64", False), ("Int64", False), ("UInt8", False)],
+    [("Float32", True), ("Float16", True), ("BFloat16", True), ("Int32", True), ("Int8", True),
+     ("Complex64", True), ("Float64", False), ("Int64", False), ("UInt8", False),
+     ("Complex128", False)],
 )  # fmt: skip
 def test_sums_over_devices_take_some_types(dtype: str, taken: bool) -> None:
     found = refused(product(dtype, ((1, 8), (8, 1))))
@@ -50,8 +51,10 @@ def two_layouts(dtype: str) -> CheckResult:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "taken"), [("Float32", True), ("Int64", True), ("UInt8", True), ("Float64", False)]
-)
+    ("dtype", "taken"),
+    [("Float32", True), ("Float16", True), ("BFloat16", True), ("Complex64", True),
+     ("Int8", True), ("Int32", True), ("Int64", True), ("UInt8", True), ("Float64", False)],
+)  # fmt: skip
 def test_gathers_take_some_types(dtype: str, taken: bool) -> None:
     assert bool(refused(two_layouts(dtype), "AllGather")) is not taken
 

@@ -19,6 +19,7 @@ from irtool.sharding.network.communications import StepCommunication, merged
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
 from tests.sharding.network.compiled import predicted_launches
+from tests.sharding.network.small import Small, constant, tensor
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPILED = [
@@ -67,6 +68,29 @@ def test_the_gradient_of_a_gather_scatters_what_was_gathered(samples: Path) -> N
     assert (gather.phase, scatter.phase) == ("forward", "backward")
     assert gather.bytes is not None
     assert scatter.bytes == gather.bytes * len(gather.ranks)
+
+
+@pytest.mark.parametrize("scatters", [False, True])
+def test_a_collective_and_that_of_its_gradient_handle_the_same_numbers(scatters: bool) -> None:
+    """A product whose sum every device holds whole, or its part of it: (8, 64) floats."""
+    net = Small()
+    x, w = net.input("x", (64, 64)), net.weight("w", (64, 64))
+    inner = net.graph("inner")
+    y = inner.parameter(x.type)
+    parts = ", out_strategy: ((8, 1))" if scatters else ""
+    product = inner.add(
+        "PrimFunc_MatMul", [y, w, constant(False), constant(False)],
+        tensor((64, 64)), attributes=f"in_strategy: ((1, 8), (8, 1)){parts}",
+    )  # fmt: skip
+    inner.result = inner.op("Exp", product, (64, 64), ((8 if scatters else 1, 1),))
+    main = net.graph("main")
+    (main.result,) = main.gradients(inner, [x], [w])
+    found = {(item.op, item.phase): item.bytes for item in net.checked().communications}
+    whole, part = 64 * 64 * 4, 8 * 64 * 4
+    if scatters:
+        assert found == {("ReduceScatter", "forward"): whole, ("AllGather", "backward"): part}
+    else:
+        assert found == {("AllReduce", "forward"): whole, ("AllReduce", "backward"): whole}
 
 
 def test_what_is_computed_in_parts_is_redistributed_in_parts() -> None:

@@ -80,3 +80,19 @@ def test_nothing_is_asked_where_there_is_neither() -> None:
 def test_what_is_no_strategy(attributes: str, message: str) -> None:
     with pytest.raises(StrategyFormatError, match=message):
         wanted(node(attributes))
+
+
+@pytest.mark.parametrize(
+    ("written", "entries"),
+    [
+        ("(1, 0)", (1, 0)),
+        ("((1), 0)", (1, 0)),
+        ("((1, 0), -1)", ((1, 0), -1)),
+    ],
+)
+def test_a_dimension_along_one_axis_is_written_with_or_without_parentheses(
+    written: str, entries: tuple[object, ...]
+) -> None:
+    layout = f"{{'device_matrix': (4, 2), 'tensor_map': {written}}}"
+    asked = wanted(node(f" primitive_attrs: {{in_layout: ({layout})}}"))
+    assert asked.in_layout == (UserLayout((4, 2), entries),)
