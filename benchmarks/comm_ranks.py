@@ -67,6 +67,24 @@ def write(folder: Path, pipelines: Sequence[Sequence[Movable]], count: int) -> i
     return size
 
 
+def write_stages(folder: Path, dumps: Sequence[Movable], stages: int, count: int) -> int:
+    """A run of one pipeline with many replicas, stage by stage; how many characters it has."""
+    own = len(dumps) // stages
+    size = 0
+    for rank in range(count):
+        stage, within = divmod(rank, count // stages)
+        replica, place = divmod(within, own)
+
+        def placed(number: int, first: int = replica * own) -> int:
+            return number // own * (count // stages) + first + number % own
+
+        text = dumps[stage * own + place].placed(placed, count)
+        size += len(text)
+        (folder / f"rank_{rank}").mkdir()
+        (folder / f"rank_{rank}" / NAME).write_text(text)
+    return size
+
+
 def measure(folder: str, size: int, samples: str) -> None:
     start = time.process_time()
     read = read_cluster(Asked([folder]))

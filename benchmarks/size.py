@@ -3,10 +3,10 @@
     python benchmarks/size.py [--layers 24 96 480] [--ranks 256 1024 4096] [--commands parse,lint]
 
 Dumps: the large ones of the corpus, their layers repeated and renumbered (a sample's without a
-corpus, which is not comparable). Runs: a pipeline of two stages copied to other ranks, as
-``comm_ranks.py`` makes them. Every command runs in a process of its own, first with an empty folder
-for caches, then again; told are CPU seconds (children included), the second by the first, how time
-grows with size (the exponent), and the bytes of memory that a statement takes at the peak.
+corpus, which is not comparable). Runs: a pipeline of two stages with more and more replicas. Every
+command runs in a process of its own, first with an empty folder for caches, then again; told are
+CPU seconds (children included), the second by the first, how time grows with size (the exponent),
+and the bytes of memory that a statement takes at the peak.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from material import ROOT, large, repeated
 
 sys.path.insert(0, str(ROOT))
 
-from comm_ranks import PIPELINES, movable, write  # needs the path above
+from comm_ranks import PIPELINES, movable, write_stages  # needs the path above
 
+STAGES = 2
+"""Stages of the pipeline in samples/."""
 LAYERS = 24
 """Layers of the network in the corpus."""
 OF_DUMPS = {
@@ -45,6 +47,7 @@ OF_RUNS = {
     "comm hang": ("comm", "hang"),
     "memory": ("memory",),
     "pipeline": ("pipeline",),
+    "lint": ("lint",),
     "doctor": ("doctor",),
 }
 _COUNT = re.compile(r"(?<=Total number of cnodes: )[0-9]+")
@@ -135,13 +138,13 @@ def runs(counts: Iterable[int], commands: Sequence[str]) -> None:
     """Measure commands on run folders."""
     print(f"{'':12} {'ranks':>6} {'MB':>6} {'first':>8} {'second':>8} {'second/first':>12}"
           f" {'by ranks':>8} {'by text':>8}")  # fmt: skip
-    pipelines = [movable(ROOT / "samples" / PIPELINES[0])]
+    pipeline = movable(ROOT / "samples" / PIPELINES[0])
     before: dict[str, tuple[int, int, float]] = {}
     for ranks in counts:
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder, "run")
             place.mkdir()
-            size = write(place, pipelines, ranks)
+            size = write_stages(place, pipeline, STAGES, ranks)
             for name, command in OF_RUNS.items():
                 if commands and name not in commands:
                     continue

@@ -13,8 +13,8 @@ from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.context.evidence import (
     PASSES,
     Evidence,
+    RunEvidence,
     evidence_beside,
-    evidence_of,
     pass_of,
     sibling,
 )
@@ -25,7 +25,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
 from irtool.sharding.own_code import own_code_of
 from irtool.syntax.load import load
-from irtool.syntax.run import Compilation, Run, load_run
+from irtool.syntax.run import Compilation, load_run
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.run_names import is_dump, parse_name
 from irtool.syntax.run_walk import folder_rank_of
@@ -260,9 +260,9 @@ class RunFolders:
     """Run folders and the compilations of their dumps; each folder is walked once."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, tuple[Run, dict[str, Compilation]] | None] = {}
+        self._runs: dict[str, tuple[RunEvidence, dict[str, Compilation]] | None] = {}
 
-    def compilation_of(self, file: InputFile) -> tuple[Run, Compilation] | None:
+    def compilation_of(self, file: InputFile) -> tuple[RunEvidence, Compilation] | None:
         """The run and compilation of a dump; None where it stands in no run folder."""
         if file.run not in self._runs:
             self._runs[file.run] = _by_path(file.run)
@@ -271,14 +271,15 @@ class RunFolders:
         return None if known is None or compilation is None else (known[0], compilation)
 
 
-def _by_path(folder: str) -> tuple[Run, dict[str, Compilation]] | None:
+def _by_path(folder: str) -> tuple[RunEvidence, dict[str, Compilation]] | None:
     if not folder or not os.path.isdir(folder):
         return None
     try:
         run = load_run(folder)
     except DumpError:
         return None
-    return run, {file.path: one for one in reversed(run.compilations) for file in one.passes}
+    by_path = {file.path: one for one in reversed(run.compilations) for file in one.passes}
+    return RunEvidence(run), by_path
 
 
 def evidence_for(
@@ -295,10 +296,11 @@ def evidence_for(
         otherwise: which dump the file is where its name does not say it.
         folders: those that were walked already, where the evidence of many files is wanted.
     """
-    of_run = (folders or RunFolders()).compilation_of(file)
-    if of_run is None:
+    found = (folders or RunFolders()).compilation_of(file)
+    if found is None:
         return evidence_beside(file.path, None, known, otherwise)
-    evidence = evidence_of(*of_run, known)
+    of_run, compilation = found
+    evidence = of_run.of(compilation, known)
     if file.path in evidence.paths.values():
         return evidence
     # Its name is none that MindSpore gives; it is what the command reads all the same.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -80,10 +80,10 @@ class Linting:
         machine, folders = self.plan.machine, RunFolders()
         asked = [asking(one, arguments, configuration, folders) for one in units]
         families = Counter(one.family for one in asked)
-        known = [
-            one if families[one.family] == 1 and can_wait(one) else with_context(one, machine)
-            for one in asked
-        ]
+        known: list[Unit] = []
+        for one in _taken(asked):
+            waits = families[one.family] == 1 and can_wait(one)
+            known.append(one if waits else with_context(one, machine))
         self._runs = run_units(known)
         self.units = folded(known, text_of)
 
@@ -168,6 +168,13 @@ class Linting:
     def silenced(self) -> tuple[Silenced, ...]:
         """Rules that could not look, each with how many compilations that holds for."""
         return gathered(self._silenced, len(self.units), self._totals)
+
+
+def _taken(units: list[Unit]) -> Iterator[Unit]:
+    """Units in their order, each given up with what it was found from: excerpts of its dumps."""
+    units.reverse()
+    while units:
+        yield units.pop()
 
 
 def _of_ranks(finding: Finding, unit: Unit) -> Finding:

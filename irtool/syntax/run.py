@@ -407,6 +407,9 @@ def load_run(folder: PathLike) -> Run:
 def _run(path: str, contents: Sorted) -> Run:
     shelf = _Shelf()
     by_rank: dict[int, RankRun] = {}
+    logs: dict[int | None, list[LogFile]] = {}
+    for log in contents.logs:
+        logs.setdefault(log.rank, []).append(log)
     for number, part in sorted(contents.ranks.items()):
         compilations = tuple(
             Compilation(index, number, group.files, group.folder, context, "", shelf)
@@ -416,7 +419,7 @@ def _run(path: str, contents: Sorted) -> Run:
             number,
             compilations,
             part.context,
-            tuple(log for log in contents.logs if log.rank == number),
+            tuple(logs.get(number, ())),
             tuple(part.tensor_dumps),
             tuple(part.msprobe),
             tuple(part.execution_order),

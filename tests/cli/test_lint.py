@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from irtool.cli.main import main
+from irtool.ir.dump import Dump
+from irtool.syntax.excerpt import excerpt
 from irtool.syntax.run import Run, load_run
+from tests.cluster.rank_dumps import Movable
 
 ROOT = Path(__file__).resolve().parents[2]
 REJECTED = "mlp_rejected/step_parallel_begin_0018.ir"
@@ -271,6 +275,27 @@ def test_each_dump_is_read_once(
     with monkeypatch.context() as patch:
         patch.setattr(evidence, nobody_works)
         run(capsys, "mlp_rejected", "--format", "concise")
+
+
+def test_excerpts_of_other_ranks_are_read_once_however_many_ask(
+    here: Path, samples: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each rank looks into its own dumps and into those of others for the number of devices."""
+    reads: Counter[str] = Counter()
+
+    def counted(path: str, operators: frozenset[str]) -> Dump:
+        reads[path] += 1
+        return excerpt(path, operators)
+
+    monkeypatch.setattr("irtool.cluster.context.evidence.excerpt", counted)
+    for rank in range(4):
+        dump = Path("run", f"rank_{rank}", "20_validate_0080.ir")
+        dump.parent.mkdir(parents=True)
+        text = (samples / "pipeline_2_stages" / dump.relative_to("run")).read_text()
+        dump.write_text(Movable(text, rank, range(4)).moved(0, 4))  # no group of all devices
+    run(capsys, "run", "--no-cache")
+    assert len(reads) == 4
+    assert max(reads.values()) == 2  # for itself, and for the others
 
 
 def test_the_cache_names_no_file_that_has_moved(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import irtool
@@ -114,34 +114,37 @@ class Movable:
         self.world = list(world)
 
     def moved(self, by: int, total: int) -> str:
-        """The dump of the rank further up, of ``total``.
+        """The dump of the rank further up, of ``total``: see :meth:`placed`."""
+        return self.placed(lambda rank: rank + by, total)
+
+    def placed(self, place: Callable[[int], int], total: int) -> str:
+        """The dump of the rank that ``place`` makes of its own, as of all others, of ``total``.
 
         Sends and Receives list their two ends rather than all devices, as some dumps do.
         """
         lines = list(self.lines)
-        for place in self.places:
-            lines[place] = self._moved_line(lines[place], by, total)
+        for number in self.places:
+            lines[number] = self._placed_line(lines[number], place, total)
         return "\n".join(lines)
 
-    def _moved_line(self, line: str, by: int, total: int) -> str:
+    def _placed_line(self, line: str, place: Callable[[int], int], total: int) -> str:
         def ranks(match: re.Match[str]) -> str:
             found = [int(number) for number in re.findall(r"\d+", match[2])]
             if found == self.world and "sr_tag" in line:
                 found = sorted((self.rank, int(_PEERS.findall(line)[0][1])))
             elif found == self.world:
                 return f"{match[1]}: ({', '.join(map(str, range(total)))})"
-            new = [rank + by for rank in found]
-            return f"{match[1]}: ({', '.join(map(str, new))})"
+            return f"{match[1]}: ({', '.join(str(place(rank)) for rank in found)})"
 
         def dashed(match: re.Match[str]) -> str:
-            new = (str(int(number) + by) for number in match[1].split("-"))
+            new = (str(place(int(number))) for number in match[1].split("-"))
             return f'group_ranks: "{"-".join(new)}"'
 
         def name(match: re.Match[str]) -> str:
-            return f'"{group_name([rank + by for rank in self.names[match[0][1:-1]]])}"'
+            return f'"{group_name([place(rank) for rank in self.names[match[0][1:-1]]])}"'
 
         def peer(match: re.Match[str]) -> str:
-            return f"{match[1]}: I64({int(match[2]) + by})"
+            return f"{match[1]}: I64({place(int(match[2]))})"
 
         head, mark, tail = line.partition("} cnode_")
         head = _RANKS.sub(ranks, _DASHED.sub(dashed, _NAMES.sub(name, head)))

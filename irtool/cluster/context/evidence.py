@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 
 from irtool.cluster.context.logged import logged
 from irtool.cluster.context.model import Entry
@@ -28,6 +29,25 @@ MOST_RANKS = 64
 """Of how many other ranks dumps are looked into for how many devices there are."""
 
 
+class Excerpts:
+    """What excerpts of dumps show, each read once; another process reads them itself."""
+
+    __slots__ = ("_shown",)
+
+    def __init__(self) -> None:
+        self._shown: dict[tuple[str, Pass, int], Shown | None] = {}
+
+    def __reduce__(self) -> tuple[type[Excerpts], tuple[()]]:
+        return Excerpts, ()
+
+    def shown(self, path: str, kind: Pass, rank: int) -> Shown | None:
+        """What one dump shows; None where it can't be read."""
+        key = path, kind, rank
+        if key not in self._shown:
+            self._shown[key] = _shown(path, kind, rank, {})
+        return self._shown[key]
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """One compilation of one rank, with what stands beside it.
@@ -42,6 +62,7 @@ class Evidence:
         ranks: all ranks that left a folder in the run; none where no run folder was given.
         taken_rank: the rank that the dumps of a run folder without folders of ranks count for.
         logs: of the run, of this rank and of others.
+        excerpts: of other ranks' dumps; one for all evidence of a run, so that each is read once.
     """
 
     paths: Mapping[Pass, str] = field(default_factory=dict[Pass, str])
@@ -52,6 +73,7 @@ class Evidence:
     ranks: tuple[int, ...] = ()
     taken_rank: int | None = None
     logs: tuple[LogFile, ...] = ()
+    excerpts: Excerpts = field(default_factory=Excerpts, repr=False)
 
     @cached_property
     def logged(self) -> Mapping[str, Entry]:
@@ -86,13 +108,18 @@ class Evidence:
     @property
     def sibling_dumps(self) -> Iterator[Shown]:
         """One later dump of each other rank, in order of ranks."""
-        for rank, paths in list(self.others.items())[:MOST_RANKS]:
+        for rank, paths in islice(self.others.items(), MOST_RANKS):
             for kind in ("validate", "end"):
                 if kind in paths:
-                    shown = _shown(paths[kind], kind, rank, self.dumps)
+                    shown = self._of_sibling(paths[kind], kind, rank)
                     if shown is not None:
                         yield shown
                     break
+
+    def _of_sibling(self, path: str, kind: Pass, rank: int) -> Shown | None:
+        if path in self.dumps:
+            return _shown(path, kind, rank, self.dumps)
+        return self.excerpts.shown(path, kind, rank)
 
     def _of_same_network(self, kind: Pass) -> Shown | None:
         """A later dump, unless most of its weights are none of the begin dump's.
@@ -128,26 +155,73 @@ def _shown(path: str, kind: Pass, rank: int | None, dumps: Mapping[str, Dump]) -
 # -- where dumps stand ---------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class RunEvidence:
+    """What a run folder is evidence of, found once however many of its ranks are asked about.
+
+    Attributes:
+        run: the folder.
+        graph: the number of the compilation, where one was asked for.
+    """
+
+    run: Run
+    graph: int | None = None
+    excerpts: Excerpts = field(default_factory=Excerpts, repr=False)
+
+    def of(self, picked: Compilation, dumps: Mapping[str, Dump] | None = None) -> Evidence:
+        """The evidence of one compilation of one rank.
+
+        Args:
+            picked: the compilation that is asked about.
+            dumps: what was read already, by path.
+        """
+        evidence = Evidence(
+            _paths(picked),
+            None,
+            dumps or {},
+            others=_OtherRanks(self._paths, picked.rank),
+            logs=self.run.logs,
+            excerpts=self.excerpts,
+        )
+        if not _names_ranks(picked):
+            return replace(evidence, taken_rank=picked.rank)
+        return replace(evidence, rank=picked.rank, ranks=self._ranks)
+
+    @cached_property
+    def _paths(self) -> Mapping[int, Mapping[Pass, str]]:
+        return {rank: _paths(one) for rank, one in self.run.across_ranks(self.graph).items()}
+
+    @cached_property
+    def _ranks(self) -> tuple[int, ...]:
+        return tuple(rank for rank in self.run.ranks if self.run.rank(rank).compilations)
+
+
+class _OtherRanks(Mapping[int, Mapping[Pass, str]]):
+    """The dumps of all ranks but one, without a table of its own for each."""
+
+    __slots__ = ("_all", "_without")
+
+    def __init__(self, by_rank: Mapping[int, Mapping[Pass, str]], without: int) -> None:
+        self._all = by_rank
+        self._without = without
+
+    def __getitem__(self, rank: int) -> Mapping[Pass, str]:
+        if rank == self._without:
+            raise KeyError(rank)
+        return self._all[rank]
+
+    def __iter__(self) -> Iterator[int]:
+        return (rank for rank in self._all if rank != self._without)
+
+    def __len__(self) -> int:
+        return len(self._all) - (self._without in self._all)
+
+
 def evidence_of(
     run: Run, picked: Compilation, dumps: Mapping[str, Dump] | None = None, graph: int | None = None
 ) -> Evidence:
-    """The evidence of one compilation of a run folder.
-
-    Args:
-        run: the folder.
-        picked: the compilation that is asked about.
-        dumps: what was read already, by path.
-        graph: the number of the compilation, where one was asked for.
-    """
-    others = {
-        rank: _paths(one) for rank, one in run.across_ranks(graph).items() if rank != picked.rank
-    }
-    ranks = tuple(rank for rank in run.ranks if run.rank(rank).compilations)
-    named = _names_ranks(picked)
-    evidence = Evidence(_paths(picked), None, dumps or {}, others=others, logs=run.logs)
-    if not named:
-        return replace(evidence, taken_rank=picked.rank)
-    return replace(evidence, rank=picked.rank, ranks=ranks)
+    """The evidence of one compilation of a run folder: see :class:`RunEvidence`."""
+    return RunEvidence(run, graph).of(picked, dumps)
 
 
 def evidence_beside(
