@@ -1,7 +1,7 @@
 """One training step of the same network in MindSpore and in PyTorch, dumped, faulty or healthy.
 
     python benchmarks/tensors_faults_cross.py OUT pytorch|mindspore|graph VARIANT...
-        [--level L1] [--task tensor]
+        [--level L1] [--task tensor] [--seed N]
 
 ``mindspore`` runs eagerly under msprobe, ``graph`` compiles and dumps as MindSpore does itself.
 PyTorch calls its functions as a whole; the MindSpore network computes most of them in parts, as
@@ -22,11 +22,13 @@ import sys
 import numpy as np
 
 D, H, T, B, V, LAYERS = 32, 4, 8, 4, 64, 2
+SEED = 11
+"""Of weights; that of data is the next one."""
 
 
 def weights() -> dict[str, np.ndarray]:
     """All parameters by name, as PyTorch keeps them."""
-    rng = np.random.default_rng(11)
+    rng = np.random.default_rng(SEED)
 
     def normal(*shape: int, scale: float = 0.15) -> np.ndarray:
         return (rng.standard_normal(shape) * scale).astype(np.float32)
@@ -46,7 +48,7 @@ def weights() -> dict[str, np.ndarray]:
 
 
 def batch() -> tuple[np.ndarray, np.ndarray]:
-    ids = np.random.default_rng(12).integers(0, V, (B, T + 1)).astype(np.int32)
+    ids = np.random.default_rng(SEED + 1).integers(0, V, (B, T + 1)).astype(np.int32)
     return ids[:, :-1].copy(), ids[:, 1:].reshape(-1).copy()
 
 
@@ -353,15 +355,18 @@ def run_mindspore(path: str, bug: str, level: str, task: str, net, whole, arrays
 
 
 def main() -> int:
+    global SEED
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("out")
     parser.add_argument("framework", choices=("pytorch", "mindspore", "graph"))
     parser.add_argument("variants", nargs="+")
     parser.add_argument("--level", default="L1", choices=("L0", "L1", "mix"))
     parser.add_argument("--task", default="tensor", choices=("tensor", "statistics", "md5"))
+    parser.add_argument("--seed", type=int, default=SEED)
     asked = parser.parse_args()
+    SEED = asked.seed
     if len(asked.variants) > 1:  # both tools take one configuration a process
-        options = ["--level", asked.level, "--task", asked.task]
+        options = ["--level", asked.level, "--task", asked.task, "--seed", str(SEED)]
         for name in asked.variants:
             command = [sys.executable, __file__, asked.out, asked.framework, name, *options]
             subprocess.run(command, check=False)
@@ -375,6 +380,7 @@ def main() -> int:
         import tensors_faults_cross_networks as others
 
         make = others.pytorch if asked.framework == "pytorch" else others.mindspore
+        others.SEED = SEED
         make(path, network, change, level, asked.task)
     elif asked.framework == "pytorch":
         pytorch(path, bug, level, asked.task)

@@ -12,10 +12,11 @@ import tensors_faults_cross as base
 
 D, H, T, B, V, C = 32, 4, 6, 3, 48, 8
 HALF = D // H // 2
+SEED = 11
 
 
 def weights(network: str) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(21)
+    rng = np.random.default_rng(SEED + 10)
 
     def normal(*shape: int, scale: float = 0.2) -> np.ndarray:
         return (rng.standard_normal(shape) * scale).astype(np.float32)
@@ -35,7 +36,7 @@ def weights(network: str) -> dict[str, np.ndarray]:
 
 
 def arrays(network: str) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(22)
+    rng = np.random.default_rng(SEED + 11)
     if network == "conv":
         images = rng.standard_normal((B, 3, 8, 8)).astype(np.float32)
         return images, rng.integers(0, 10, B).astype(np.int32)

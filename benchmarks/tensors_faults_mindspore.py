@@ -1,20 +1,27 @@
 """A training step of a small transformer in MindSpore, dumped, with a fault or without.
 
-    python benchmarks/tensors_faults_mindspore.py OUT VARIANT...
+    python benchmarks/tensors_faults_mindspore.py OUT VARIANT... [--seed N]
 
-Needs mindspore (2.7.0 was used).  The expected culprits stand in tensors_faults.py.
+Weights, batch and sizes depend on the seed.  Needs mindspore (2.7.0 was used).  The expected
+culprits stand in tensors_faults.py.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import random
+import subprocess
 import sys
 
-V, D, H, T, B = 64, 32, 4, 8, 4
+H = 4
 
 
-def main(out: str, variant: str) -> None:
+def main(out: str, variant: str, seed: int) -> None:
+    draw = random.Random(seed)
+    V, D = draw.choice((48, 64)), draw.choice((24, 32))  # noqa: N806 - as papers call them
+    T, B = draw.choice((6, 8)), draw.choice((3, 4))  # noqa: N806
     path = os.path.abspath(os.path.join(out, variant))
     os.makedirs(path, exist_ok=True)
     config = {
@@ -35,7 +42,7 @@ def main(out: str, variant: str) -> None:
 
     context.set_context(mode=context.GRAPH_MODE, device_target="CPU", deterministic="ON")
     ms.set_seed(1)
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
 
     def parameter(name, *shape):
         data = (rng.standard_normal(shape) * 0.1).astype(np.float32)
@@ -67,7 +74,7 @@ def main(out: str, variant: str) -> None:
                 )
             elif self.halves:
                 y = ops.cast(self.mm(x[:, :4], self.w[:, :4]), ms.float16)
-                for n in range(1, 32):
+                for n in range(1, D):
                     part = self.mm(x[:, 4 * n : 4 * n + 4], self.w[:, 4 * n : 4 * n + 4])
                     y = y + ops.cast(part, ms.float16)
                 y = ops.cast(y, ms.float32)
@@ -195,10 +202,14 @@ def main(out: str, variant: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        main(sys.argv[1], sys.argv[2])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("out")
+    parser.add_argument("variants", nargs="+")
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    if len(asked.variants) == 1:
+        main(asked.out, asked.variants[0], asked.seed)
     else:  # a dump configuration is read once a process
-        import subprocess
-
-        for name in sys.argv[2:]:
-            subprocess.run([sys.executable, __file__, sys.argv[1], name], check=False)
+        for name in asked.variants:
+            again = [sys.executable, __file__, asked.out, name, "--seed", str(asked.seed)]
+            subprocess.run(again, check=False)

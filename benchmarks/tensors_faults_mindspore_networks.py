@@ -1,15 +1,18 @@
 """Training steps of other MindSpore networks, dumped, with a fault or without.
 
-    python benchmarks/tensors_faults_mindspore_networks.py OUT NETWORK-VARIANT...
+    python benchmarks/tensors_faults_mindspore_networks.py OUT NETWORK-VARIANT... [--seed N]
 
-``conv-eps``: a network of this file and one of its faults, healthy changes or ``none``.  Needs
-mindspore (2.7.0 was used).  The expected culprits stand in tensors_faults.py.
+``conv-eps``: a network of this file and one of its faults, healthy changes or ``none``.  Weights
+and data depend on the seed.  Needs mindspore (2.7.0 was used).  The expected culprits stand in
+tensors_faults.py.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import subprocess
 import sys
 
 D, H, T, B, V = 32, 4, 8, 4, 60
@@ -31,7 +34,7 @@ def configure(path: str) -> None:
     os.environ["MS_DIAGNOSTIC_DATA_PATH"] = f"{path}/diagnostics"
 
 
-def main(out: str, name: str) -> None:
+def main(out: str, name: str, seed: int) -> None:
     path = os.path.abspath(os.path.join(out, name))
     os.makedirs(path, exist_ok=True)
     configure(path)
@@ -41,7 +44,7 @@ def main(out: str, name: str) -> None:
 
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU", deterministic="ON")
     ms.set_seed(1)
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(seed)
     network, _, bug = name.partition("-")
 
     def weight(*shape: int, scale: float = 0.2) -> Tensor:
@@ -254,10 +257,14 @@ def main(out: str, name: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        main(sys.argv[1], sys.argv[2])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("out")
+    parser.add_argument("variants", nargs="+")
+    parser.add_argument("--seed", type=int, default=3)
+    asked = parser.parse_args()
+    if len(asked.variants) == 1:
+        main(asked.out, asked.variants[0], asked.seed)
     else:  # a dump configuration is read once a process
-        import subprocess
-
-        for each in sys.argv[2:]:
-            subprocess.run([sys.executable, __file__, sys.argv[1], each], check=False)
+        for name in asked.variants:
+            again = [sys.executable, __file__, asked.out, name, "--seed", str(asked.seed)]
+            subprocess.run(again, check=False)
