@@ -10,10 +10,10 @@
     python $here.py --list cross | while read call; do python ${here}_cross.py CX/$call; done
     python $here.py --cross CX [--statistics]
 
-Prints a table and the two shares.  With --statistics the same runs are compared once more by
-figures alone: those that msprobe wrote into its dump.json; of MindSpore's own dump, which holds
-none on a CPU, those that irtool takes of its files.  Those of MindSpore and of two
-frameworks take --seed N.
+Prints a line a pair, and how many there are of each word.  With --statistics the same runs are
+compared once more by figures alone: those that msprobe wrote into its dump.json; of MindSpore's own
+dump, which holds none on a CPU, those that irtool takes of its files.  The programs that run
+MindSpore take --seed N.
 """
 
 from __future__ import annotations
@@ -24,10 +24,14 @@ import re
 import sys
 import time
 
+from precision.tally import Tally
+
 from irtool.compare.runs.comparison import RunComparison, compare_runs
 from irtool.compare.runs.sides import RunSide, side_of_run
 from irtool.compare.runs.units import Settings, read_unit
 from irtool.compare.tensors import digest
+from irtool.compare.tensors.comparison import TensorComparison
+from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import NoTensors
 from irtool.compare.tensors.open import Unit
 from irtool.ir.run import MsprobeDump
@@ -259,28 +263,22 @@ def main() -> int:
     if asked.list:
         print(*REFERENCES[asked.list], *FAULTS[asked.list], *HEALTHY[asked.list])
         return 0
-    tallies = {False: [0, 0, 0, 0], True: [0, 0, 0, 0]}
-    for framework in FAULTS:
-        folder = getattr(asked, framework)
-        if folder:
-            for statistics in (False, True) if asked.statistics else (False,):
-                judge(framework, folder, statistics, asked.variants, tallies[statistics])
-    for statistics in ((False, True) if asked.statistics else (False,)) if asked.cross else ():
-        judge_cross(asked.cross, statistics, asked.variants, tallies[statistics])
-    for statistics, (named, faults, accused, healthy) in tallies.items():
-        if faults or healthy:
-            print(
-                f"\n{'statistics' if statistics else 'tensors'}: culprit named first "
-                f"{named} of {faults} ({named / max(1, faults):.0%}), accused wrongly "
-                f"{accused} of {healthy}"
-            )
+    tally = Tally()
+    for statistics in (False, True) if asked.statistics else (False,):
+        for framework in FAULTS:
+            folder = getattr(asked, framework)
+            if folder:
+                judge(framework, folder, statistics, asked.variants, tally)
+        if asked.cross:
+            judge_cross(asked.cross, statistics, asked.variants, tally)
+    print()
+    tally.show()
     return 0
 
 
-def judge(
-    framework: str, folder: str, statistics: bool, wanted: list[str], tally: list[int]
-) -> None:
-    print(f"\n{framework}, {'statistics only' if statistics else 'tensors'}")
+def judge(framework: str, folder: str, statistics: bool, wanted: list[str], tally: Tally) -> None:
+    level = "statistics" if statistics else "tensors"
+    print(f"\n{framework}, {level}")
     for variant in (*FAULTS[framework], *HEALTHY[framework]):
         path = os.path.join(folder, variant)
         if not os.path.isdir(path) or (wanted and variant not in wanted):
@@ -291,23 +289,39 @@ def judge(
         base = network + mark + base
         start = time.process_time()
         found = compared(os.path.join(folder, base), path, statistics)
-        expected = FAULTS[framework].get(variant)
-        name = named(found)
         if not found.units:
             print(f"  {variant:22} no common step: {found.missing}")
             continue
-        if expected is not None:
-            good = bool(name and re.search(expected, name))
-            tally[0] += good
-            tally[1] += 1
-        else:
-            good = not name
-            tally[2] += not good
-            tally[3] += 1
+        expected = FAULTS[framework].get(variant, "")
+        names = [told(found), *map(names_of, faults_of(found))]
+        word = word_of(found, expected, names)
+        tally.add(word, framework, level, "fault" if expected else "healthy")
         why = why_text(found.first) if found.first else ""
         seconds = time.process_time() - start
-        print(f"  {'ok ' if good else 'BAD'} {variant:22} {seconds:5.1f} s  {name}  [{why[:110]}]")
+        print(f"  {word:11} {variant:22} {seconds:5.1f} s  {first_of(names)}  [{why[:110]}]")
         sys.stdout.flush()
+
+
+def word_of(found: RunComparison, expected: str, names: list[str]) -> str:
+    """What an answer amounts to.
+
+    Args:
+        found: the answer.
+        expected: pattern of what has to be named; empty of healthy pairs.
+        names: what the answer names, in its order: settings, then operators.
+    """
+    named = [name for name in names if name]
+    if not expected:
+        return "accused" if named else "told" if found.is_suspicious else "quiet"
+    if not named:
+        return "told" if found.is_suspicious else "missed"
+    if re.search(expected, named[0]):
+        return "named"
+    return "named later" if any(re.search(expected, name) for name in named[1:3]) else "wrong"
+
+
+def first_of(names: list[str]) -> str:
+    return next((name for name in names if name), "nobody")
 
 
 def cross_call(run: str) -> str:
@@ -317,10 +331,11 @@ def cross_call(run: str) -> str:
     return f"{folder} {framework} {variant} --level {level or 'L1'}"
 
 
-def judge_cross(folder: str, statistics: bool, wanted: list[str], tally: list[int]) -> None:
-    print(f"\nacross frameworks, {'statistics only' if statistics else 'tensors'}")
+def judge_cross(folder: str, statistics: bool, wanted: list[str], tally: Tally) -> None:
+    level = "statistics" if statistics else "tensors"
+    print(f"\nacross frameworks, {level}")
     for left, right, expected in CROSS:
-        paths = [os.path.join(folder, each) for each in (left, right)]
+        paths = [os.path.join(folder, run) for run in (left, right)]
         if not all(map(os.path.isdir, paths)) or (wanted and right not in wanted):
             continue
         start = time.process_time()
@@ -329,37 +344,48 @@ def judge_cross(folder: str, statistics: bool, wanted: list[str], tally: list[in
         if shown is None:
             print(f"  {left} | {right}: no common step: {found.missing}")
             continue
-        first = found.first
-        names = ""
-        if first is not None:
-            ops = [op for op in (first.maker_left, first.maker_right) if op is not None]
-            names = " ".join(op.name for op in ops)
-            for op, run in ((first.pair.left, shown.left), (first.pair.right, shown.right)):
-                ends = op.members[0].index, op.members[-1].index
-                names += " ".join(["", *(each.name for each in run.ops[ends[0] : ends[1] + 1])])
-        good = bool(re.search(expected, names)) if expected else not names
-        for place, value in enumerate((good, True) if expected else (not good, True)):
-            tally[place + (0 if expected else 2)] += value
+        names = [f"{names_of(item)} {stretch_of(item, shown)}" for item in faults_of(found)]
+        word = word_of(found, expected, names)
+        tally.add(word, "across", level, "fault" if expected else "healthy")
         crossing = getattr(shown, "crossing", None)
         counts = "{}/{}, {}/{}".format(*crossing.forward, *crossing.backward) if crossing else ""
+        first = found.first
         accused = f"{first.pair.left.name} | {first.pair.right.name}" if first else "nobody"
         seconds = time.process_time() - start
-        print(f"  {'ok ' if good else 'BAD'} {left:17} {right:24} {len(shown.judged):3} pairs "
+        print(f"  {word:11} {left:17} {right:24} {len(shown.judged):3} pairs "
               f"{counts:14} {seconds:4.1f} s  {accused}")  # fmt: skip
         sys.stdout.flush()
 
 
-def named(found: RunComparison) -> str:
-    """What the answer names first: hyperparameters, then the operator."""
-    first = found.first
+def told(found: RunComparison) -> str:
+    """Settings that the answer says are different."""
     shown = ("initial weights", "loss scale (right over left)")  # by the tensors themselves
-    told = "".join(
+    return "".join(
         f"hyperparameter {row.name} " for row in found.told_differently if row.name not in shown
     )
-    if first is None:
-        return told
-    makers = [each.name for each in (first.maker_left, first.maker_right) if each is not None]
-    return told + " | ".join(makers or [first.pair.left.name])
+
+
+def faults_of(found: RunComparison) -> list[Judged]:
+    """Operators that are accused, the one that the answer names first."""
+    if found.first is None:
+        return []
+    faults = found.tensors.faults if found.tensors is not None else []
+    return [found.first, *(item for item in faults if item is not found.first)]
+
+
+def names_of(item: Judged) -> str:
+    """The operators of one side or both that the answer names for a pair."""
+    makers = [op.name for op in (item.maker_left, item.maker_right) if op is not None]
+    return " | ".join(makers or [item.pair.left.name])
+
+
+def stretch_of(item: Judged, shown: TensorComparison) -> str:
+    """All operators between the ends of what is accused, on both sides."""
+    names: list[str] = []
+    for op, run in ((item.pair.left, shown.left), (item.pair.right, shown.right)):
+        ends = op.members[0].index, op.members[-1].index
+        names += [other.name for other in run.ops[ends[0] : ends[1] + 1]]
+    return " ".join(names)
 
 
 def compared(left: str, right: str, statistics: bool) -> RunComparison:
