@@ -1,9 +1,9 @@
-"""A run on one device against one that is cut over several: tensors put together, then compared."""
+"""Two runs that are cut otherwise, or one that is cut: put together, then compared."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irtool.compare.layouts.collectives import WrongCollective, wrong_collectives
@@ -11,7 +11,14 @@ from irtool.compare.layouts.logical import Logical, OtherReplica, put_together, 
 from irtool.compare.layouts.outline import outline_of
 from irtool.compare.layouts.ranks import Ranks
 from irtool.compare.layouts.same_operators import same_operators
-from irtool.compare.layouts.stages import CannotJoin, Chain, put_stages_together, stages_of
+from irtool.compare.layouts.stages import (
+    Begin,
+    CannotJoin,
+    Chain,
+    begin_of,
+    put_stages_together,
+    stages_of,
+)
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
 from irtool.compare.tensors.judging.past import Training
 from irtool.compare.tensors.judging.verdict import Judged
@@ -19,9 +26,26 @@ from irtool.compare.tensors.measuring.measure import Scheduler
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
-from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.units import error_text
+
+
+@dataclass(frozen=True, slots=True)
+class CutRun:
+    """One step of a run, on one device or cut over several.
+
+    Attributes:
+        ranks: its tensors by rank, joined with their graphs where they have some.
+        begin: gives a rank's ``step_parallel_begin``, the network before it is cut, if it has one.
+    """
+
+    ranks: Mapping[int, TensorRun]
+    begin: Begin
+
+    @property
+    def one_device(self) -> TensorRun | None:
+        """The whole run; None where it is cut."""
+        return next(iter(self.ranks.values())) if len(self.ranks) == 1 else None
 
 
 @dataclass(slots=True)
@@ -29,8 +53,8 @@ class LayoutComparison:
     """What came of it.
 
     Attributes:
-        comparison: of the run on one device with the other, put together.
-        logical: how that was put together.
+        comparison: of both runs, put together.
+        logical: how the run that is cut was put together; of two the right one.
         wrong: collectives that did not do their work.
         folder: holds the joined tensors; gone with this object.
     """
@@ -42,145 +66,104 @@ class LayoutComparison:
 
 
 def compare_layouts(
-    one_device: TensorRun,
-    runs: Mapping[int, TensorRun],
+    left: CutRun,
+    right: CutRun,
     *,
-    is_left: bool = True,
-    changed: Mapping[Node, Sequence[str]] | None = None,
     schedule: Scheduler | None = None,
     training: Training = "first step",
 ) -> LayoutComparison:
-    """Compare one step.
+    """Compare one step of two runs that are cut otherwise; at least one of them is cut.
+
+    A run on one device that has a graph says what shapes tensors have and which operators are the
+    same; without one each run that is cut is put together by its own begin dumps.
 
     Args:
-        one_device: the run on one device.
-        runs: the other by rank, each joined with its graph.
-        is_left: whether ``one_device`` is the left run.
-        changed: what differs in matched nodes of the left graph, in words.
+        left: the run that is trusted more.
+        right: the other.
         schedule: where files are measured.
         training: what parameters have been through before this step.
 
     Raises:
-        CannotJoin: a rank has no graph, or nothing says which pipeline stage ranks run.
+        CannotJoin: a rank has no graph, nothing says which pipeline stage ranks run, or what shapes
+            tensors have.
     """
-    ranks = Ranks(dict(sorted(runs.items())))
-    _check((one_device, *ranks.runs.values()))
-    stages = stages_of(ranks.runs)
     folder = tempfile.TemporaryDirectory(prefix="irtool-diff-")
-    if len(stages.ranks) > 1 or stages.micros > 1:
-        chain = put_stages_together(one_device, ranks.runs, stages, folder.name)
-    else:
-        chain = Chain(put_together(one_device, ranks, folder.name))
-    logical = chain.logical
-    nodes = dict(logical.nodes)
-    sides = (one_device, logical.run)
-    if not is_left:
-        nodes = {theirs: ours for ours, theirs in nodes.items()}
-        sides = (logical.run, one_device)
+    sides = left, right
+    alone = next((run for side in sides if (run := side.one_device) is not None), None)
+    reference = alone if alone is not None and has_graph(alone) else None
+    runs: list[TensorRun] = []
+    chains: list[Chain | None] = []
+    for side, name in zip(sides, ("left", "right"), strict=True):
+        if (whole := side.one_device) is not None:
+            chains.append(None)
+            runs.append(whole)
+            continue
+        try:
+            chain = _chain(side, reference, folder.name, f"{name}-")
+        except CannotJoin as error:
+            raise CannotJoin(f"the {name} run: {error}") from None
+        chains.append(chain)
+        runs.append(chain.logical.run)
+    nodes = _same_nodes(runs, chains, reference)
     comparison = compare_tensors(
-        *sides, nodes=nodes, changed=changed, schedule=schedule, training=training, sharded=True
-    )
-    wrong = list(wrong_collectives(ranks))
-    _settle(comparison, chain, ranks, wrong, is_left)
-    return LayoutComparison(comparison, logical, wrong, folder)
+        runs[0], runs[1], nodes=nodes, schedule=schedule, training=training,
+        sharded=nodes is not None,
+    )  # fmt: skip
+    wrong: list[WrongCollective] = []
+    made: list[Logical] = []
+    for which in (1, 0):
+        chain = chains[which]
+        if chain is None:
+            continue
+        ranks = Ranks(dict(sorted(sides[which].ranks.items())))
+        collectives = list(wrong_collectives(ranks))
+        if not made or collectives or chain.logical.replicas:
+            _settle(comparison, chain, ranks, collectives, which == 1)
+        wrong = [*collectives, *wrong]
+        made.append(chain.logical)
+    return LayoutComparison(comparison, made[0], wrong, folder)
 
 
-def compare_with_other(
-    one_device: TensorRun,
-    runs: Mapping[int, TensorRun],
-    begin: Dump,
-    *,
-    is_left: bool = True,
-    schedule: Scheduler | None = None,
-    training: Training = "first step",
-) -> LayoutComparison:
-    """Compare one step of a run of another framework on one device with one that is cut.
-
-    Args:
-        one_device: the run on one device.
-        runs: the other by rank, each joined with its graph.
-        begin: ``step_parallel_begin`` of that one: the network before it is cut.
-        is_left: whether ``one_device`` is the left run.
-        schedule: where files are measured.
-        training: what parameters have been through before this step.
-
-    Raises:
-        CannotJoin: a rank has no graph, or runs a stage of a pipeline.
-    """
-    folder = tempfile.TemporaryDirectory(prefix="irtool-diff-")
-    logical, ranks = _by_outline(runs, begin, folder.name, "")
-    sides = (one_device, logical.run) if is_left else (logical.run, one_device)
-    comparison = compare_tensors(*sides, schedule=schedule, training=training)
-    wrong = list(wrong_collectives(ranks))
-    _settle(comparison, Chain(logical), ranks, wrong, is_left)
-    return LayoutComparison(comparison, logical, wrong, folder)
+def has_graph(run: TensorRun) -> bool:
+    """Whether operators of a run are known to be nodes of a graph."""
+    return any(op.node is not None for op in run.ops)
 
 
-def compare_both(
-    runs: tuple[Mapping[int, TensorRun], Mapping[int, TensorRun]],
-    begins: tuple[Dump, Dump],
-    *,
-    schedule: Scheduler | None = None,
-    training: Training = "first step",
-) -> LayoutComparison:
-    """Compare one step of two runs that are cut, each in its way.
-
-    Args:
-        runs: of both sides by rank, each joined with its graph.
-        begins: ``step_parallel_begin`` of both.
-        schedule: where files are measured.
-        training: what parameters have been through before this step.
-
-    Raises:
-        CannotJoin: a rank has no graph, or runs a stage of a pipeline.
-    """
-    folder = tempfile.TemporaryDirectory(prefix="irtool-diff-")
-    left, ours = _by_outline(runs[0], begins[0], folder.name, "left-")
-    right, theirs = _by_outline(runs[1], begins[1], folder.name, "right-")
-    nodes: dict[Node, Node] = {}
-    for a, b in same_operators(left.run, right.run).items():
-        pair = left.run.ops[a].node, right.run.ops[b].node
-        if pair[0] is not None and pair[1] is not None:
-            nodes[pair[0]] = pair[1]
-    comparison = compare_tensors(
-        left.run, right.run, nodes=nodes, schedule=schedule, training=training, sharded=True
-    )
-    wrong = list(wrong_collectives(theirs))
-    _settle(comparison, Chain(right), theirs, wrong, True)
-    others = list(wrong_collectives(ours))
-    if others or left.replicas:
-        _settle(comparison, Chain(left), ours, others, False)
-    return LayoutComparison(comparison, right, [*others, *wrong], folder)
-
-
-def _by_outline(
-    runs: Mapping[int, TensorRun], begin: Dump, folder: str, prefix: str
-) -> tuple[Logical, Ranks]:
-    """A run put together by what its own begin dump says; what that does not tell is left out."""
-    ranks = Ranks(dict(sorted(runs.items())))
-    _check(ranks.runs.values())
-    stages = stages_of(ranks.runs)
-    if len(stages.ranks) > 1 or stages.micros > 1:
-        raise CannotJoin(
-            "pipeline stages and micro-batches are put together beside a run of MindSpore on one "
-            "device alone"
-        )
-    logical = put_together(outline_of(begin, ranks.lead), ranks, folder, prefix)
-    kept: list[Op] = []
-    for op in logical.run.ops:
-        op.inputs = [place for place in op.inputs if place in logical.cuts]
-        op.outputs = [place for place in op.outputs if place in logical.cuts]
-        if op.inputs or op.outputs:
-            op.index = len(kept)
-            kept.append(op)
-    logical.run.ops = kept
-    return logical, ranks
-
-
-def _check(runs: Iterable[TensorRun]) -> None:
-    for run in runs:
-        if not any(op.node is not None for op in run.ops):
+def _chain(side: CutRun, reference: TensorRun | None, folder: str, prefix: str) -> Chain:
+    """A run that is cut, put together."""
+    ranks = Ranks(dict(sorted(side.ranks.items())))
+    runs = list(ranks.runs.values())
+    for run in runs if reference is None else (reference, *runs):
+        if not has_graph(run):
             raise CannotJoin(f"{run.path}: no graph says how tensors are cut")
+    stages = stages_of(ranks.runs)
+    if len(stages.ranks) > 1 or stages.micros > 1:
+        return put_stages_together(reference, side.begin, ranks.runs, stages, folder, prefix)
+    if reference is not None:
+        return Chain(put_together(reference, ranks, folder, prefix))
+    outline = outline_of(begin_of(side.begin, ranks.runs), ranks.lead)
+    logical = put_together(outline, ranks, folder, prefix)
+    logical.keep_told()
+    return Chain(logical)
+
+
+def _same_nodes(
+    runs: Sequence[TensorRun], chains: Sequence[Chain | None], reference: TensorRun | None
+) -> dict[Node, Node] | None:
+    """Nodes of the left run and of the right one that are the same; None where nothing tells."""
+    cut = [chain for chain in chains if chain is not None]
+    if reference is not None:
+        nodes = cut[0].logical.nodes
+        is_left = chains[0] is None
+        return dict(nodes) if is_left else {theirs: ours for ours, theirs in nodes.items()}
+    if len(cut) == 1:
+        return None
+    same: dict[Node, Node] = {}
+    for a, b in same_operators(runs[0], runs[1]).items():
+        pair = runs[0].ops[a].node, runs[1].ops[b].node
+        if pair[0] is not None and pair[1] is not None:
+            same[pair[0]] = pair[1]
+    return same
 
 
 def _settle(

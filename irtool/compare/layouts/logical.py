@@ -18,7 +18,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from irtool.compare.layouts.outline import Outline
-from irtool.compare.layouts.ranks import Ranks, micro_of, node_ops, operand, readers
+from irtool.compare.layouts.ranks import (
+    Ranks,
+    is_accumulated,
+    micro_of,
+    node_ops,
+    operand,
+    parameter_of,
+    readers,
+)
 from irtool.compare.layouts.same_operators import same_operators
 from irtool.compare.layouts.slices import Cut, best_cut, counts_of, cuts
 from irtool.compare.layouts.sums import VIRTUAL_DIVISION, Sums, gradient_nodes, partial_sums
@@ -80,6 +88,17 @@ class Logical:
     unknown: dict[int, str] = field(default_factory=dict[int, str])
     gradient_factor: float | None = None
 
+    def keep_told(self) -> None:
+        """Leave out every tensor of which nothing says how it is put together."""
+        kept: list[Op] = []
+        for op in self.run.ops:
+            op.inputs = [place for place in op.inputs if place in self.cuts]
+            op.outputs = [place for place in op.outputs if place in self.cuts]
+            if op.inputs or op.outputs:
+                op.index = len(kept)
+                kept.append(op)
+        self.run.ops = kept
+
 
 def put_together(
     one_device: TensorRun | Outline,
@@ -122,7 +141,7 @@ class _Builder:
         sums = {ranks.rank_of(part): run for part, run in ranks.runs.items()}
         by_rank = {rank: _sums(run, rank) for rank, run in sums.items()}
         self.sums = {part: by_rank[ranks.rank_of(part)] for part in ranks.runs}
-        self.gradients = _gradients(lead) if ranks.micros > 1 else set[Node]()
+        self.gradients = gradients_of(lead) if ranks.micros > 1 else set[Node]()
         self.averaged: dict[tuple[str, str], float] = {}
         self.by_name = {rank: {op.name: op for op in run.ops} for rank, run in ranks.runs.items()}
 
@@ -166,8 +185,11 @@ class _Builder:
         if not values:
             return
         candidates = list(cuts(wanted, counts, sorted(values)))
+        if self.outline is not None and self.ranks.micros > 1:
+            rows = self.outline.rows.get(match)
+            candidates = [cut for cut in candidates if self._cuts_rows(cut, self.outline, rows)]
         if not candidates:
-            self.logical.unknown[place] = "more parts than ranks"
+            self.logical.unknown[place] = "no part of it is on each rank and in each micro-batch"
             return
         groups = {rank: self._group(rank, name, columns.labels[source]) for rank in values}
         reference = self._reference(match) if len(candidates) > 1 else None
@@ -181,11 +203,14 @@ class _Builder:
             cut = best_cut(
                 candidates, lambda candidate: _disagreement(candidate, values, groups), self.known
             )
-        self.known[cut.whole, counts] = cut
-        self.logical.cuts[place] = cut
         factor = 1.0
         if self.ranks.micros > 1:
             factor = self._over_micros(op, place, match, cut, values, groups)
+        if not factor:
+            self.logical.unknown[place] = "nothing says what its micro-batches make together"
+            return
+        self.known[cut.whole, counts] = cut
+        self.logical.cuts[place] = cut
         is_sum = any(groups[ranks[0]].intersection(ranks[1:]) for ranks in cut.replicas())
         if is_sum:
             parts = groups[min(groups)]
@@ -196,6 +221,20 @@ class _Builder:
             joined = cut.joined(values, groups)
             self._write(place, joined if factor == 1 else (joined * factor).astype(joined.dtype))
 
+    def _cuts_rows(self, cut: Cut, outline: Outline, rows: int | None) -> bool:
+        """Whether micro-batches of a rank follow each other along one axis, and nothing else."""
+        micros = self.ranks.micros
+        step = 1
+        if rows is not None and outline.is_batch_whole:
+            step = cut.counts[rows] // micros
+        for first in range(min(cut.parts), max(cut.parts) + 1, micros):
+            start = cut.parts[first]
+            for micro in range(micros):
+                wanted = [part + step * micro * (axis == rows) for axis, part in enumerate(start)]
+                if list(cut.parts[first + micro]) != wanted:
+                    return False
+        return True
+
     def _over_micros(
         self,
         op: Op,
@@ -205,7 +244,10 @@ class _Builder:
         values: Mapping[int, NDArray[Any]],
         groups: dict[int, frozenset[int]],
     ) -> float:
-        """Add up what micro-batches hold terms of; by what the result is to be multiplied."""
+        """Add up what micro-batches hold terms of; by what the result is to be multiplied.
+
+        0: nobody knows by what.
+        """
         micros, label = self.ranks.micros, self.run.columns.labels[place]
         if next(iter(values.values())).dtype.kind != "f" or micro_of(op.node) is None:
             return 1.0
@@ -262,11 +304,17 @@ class _Builder:
         """By what gradients of micro-batches are multiplied: what the loss's own gradient says.
 
         Within the gradient of a mean the division by the size of the micro-batch is still to come.
+        Where nothing stands beside this run, the factor is that of the loss; 0: nobody knows it.
         """
         in_mean = str(op.node.attribute("forward_node_name") if op.node else "").startswith(_MEANS)
         known = self.logical.gradient_factor
         if known is not None and not in_mean:
             return known
+        if self.outline is not None:
+            means = {factor for factor in self.averaged.values() if factor != 1}
+            if not in_mean and self.averaged:
+                self.logical.gradient_factor = min(means, default=1.0)
+            return 0.0 if in_mean else self.logical.gradient_factor or 0.0
         reference = self._reference(match)
         if reference is None:
             return 1.0
@@ -332,7 +380,7 @@ class _Builder:
         """Of operators that only this run has: whether all ranks were given the same data."""
         for place in op.inputs:
             label = self.run.columns.labels[place]
-            if not self._is_given(op, label):
+            if not self._is_given(op, label) or self._is_accumulated(op, label):
                 continue
             shapes = {self.ranks.shape(rank, op.name, label) for rank in self.ranks.runs}
             name = _parameter_name(op, label)
@@ -363,6 +411,11 @@ class _Builder:
         if direction != "input" or op.node is None or not text.isdecimal():
             return False
         return bool(_parameter_name(op, label))
+
+    def _is_accumulated(self, op: Op, label: str) -> bool:
+        """Whether an operand is what gradients of micro-batches are added up in: terms of a sum."""
+        text = label.partition(".")[2]
+        return op.node is not None and is_accumulated(parameter_of(op.node, int(text)))
 
     def _follow(self, op: Op, other: Op, partners: Mapping[int, Op]) -> None:
         """A factor that makes up for the cut belongs to the operator before it.
@@ -443,7 +496,7 @@ def rank_errors(
     return errors
 
 
-def _gradients(run: TensorRun) -> set[Node]:
+def gradients_of(run: TensorRun) -> set[Node]:
     """Nodes of a rank's backward pass."""
     dump = next((dump_of(op.node) for op in run.ops if op.node is not None), None)
     graphs = dump.graphs if dump is not None else ()

@@ -4,25 +4,48 @@
 of the run: their shapes are whole.  A gradient has the shape of what it is the gradient of, a state
 of the optimizer that of its parameter.  So a run that is cut can be put together without another
 one of the same framework beside it; what nothing tells the shape of is left out.
+
+The begin dump of a pipeline stage holds the operators of that stage, once a micro-batch.  Those of
+the first micro-batch tell the shapes, with as many times the rows as there are micro-batches.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from irtool.compare.layouts.ranks import node_ops, operand, parameter_of
+from irtool.compare.layouts.ranks import (
+    is_accumulated,
+    micro_of,
+    node_ops,
+    operand,
+    parameter_of,
+)
 from irtool.compare.layouts.same_operators import HELPERS, same_operators
 from irtool.compare.tensors.join import signature_shapes
 from irtool.compare.tensors.model import Columns, Op, Shape, TensorRun
 from irtool.compare.tensors.semantics import family
 from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
+from irtool.ir.values import python_value
 
 _NO_KERNELS = frozenset(
     ("TupleGetItem", "MakeTuple", "Return", "call", "Depend", "Load", "UpdateState", "J", "Partial")
 )
 _PLACE = "-op0"
+_MICRO_BATCH = "-_MicroBatch"
+"""In the scope of what takes a micro-batch out of the batch."""
+_KEEP_ROWS = frozenset(("Reshape",))
+"""Operators whose first axis holds the batch still, though its size changes."""
+
+
+class Whole(NamedTuple):
+    """A tensor before it is cut: its shape, and the axis that micro-batches cut, if they do."""
+
+    shape: Shape
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,31 +54,74 @@ class Outline:
 
     Attributes:
         run: operators of the lowest rank, each at its own index, with whole shapes where known.
+        rows: axes that micro-batches cut, by place of a tensor in it.
         pairs: indices of those whose shapes are known, to themselves.
         parameters: shapes of parameters and inputs by name.
+        is_batch_whole: micro-batches are taken out of the whole batch, and ranks then cut each of
+            them; else ranks cut the batch first.
     """
 
     run: TensorRun
+    rows: Mapping[int, int]
     pairs: Mapping[int, int]
     parameters: Mapping[str, Shape]
+    is_batch_whole: bool = True
 
 
-def outline_of(begin: Dump, lead: TensorRun) -> Outline:
+@dataclass(slots=True)
+class _Forward:
+    """Operators of a begin dump, and which axis micro-batches cut, by place of a tensor."""
+
+    run: TensorRun
+    rows: dict[int, int | None] = field(default_factory=dict[int, int | None])
+
+
+def takes_whole_batch(begin: Dump, lead: TensorRun) -> bool | None:
+    """Whether micro-batches are taken out of the whole batch, not out of a rank's own rows.
+
+    Args:
+        begin: ``step_parallel_begin`` of the rank's pipeline stage.
+        lead: the rank.
+
+    Returns:
+        None where the stage takes none out of anything.
+    """
+    local = {
+        op.name: lead.columns.shapes[op.inputs[0]]
+        for op in lead.ops
+        if _MICRO_BATCH in op.name and op.inputs
+    }
+    for graph in begin.graphs:
+        for node in graph.nodes:
+            if _MICRO_BATCH in (node.scope or "") and node.op == "StridedSlice":
+                shape = local.get(_operator_name(node))
+                if shape is not None:
+                    return shape == signature_shapes(node)[0].get(0)
+    return None
+
+
+def outline_of(
+    begin: Dump, lead: TensorRun, micros: int = 1, is_batch_whole: bool = True
+) -> Outline:
     """The shapes that the operators of a rank have before anything is cut.
 
     Args:
-        begin: ``step_parallel_begin`` of the run.
-        lead: its lowest rank, joined with its graph.
+        begin: ``step_parallel_begin`` of the run, or of the rank's pipeline stage.
+        lead: the lowest rank, joined with its graph; of micro-batches what it does in the first.
+        micros: number of micro-batches.
+        is_batch_whole: whether they are taken out of the whole batch, not out of a rank's rows.
     """
-    forward = _forward(begin, lead)
+    forward = _forward(begin, lead, micros)
     part = copy.copy(lead)
     part.ops = [op for op in lead.ops if op.phase == "forward" and op.node is not None]
-    known = {b: forward.ops[a] for a, b in same_operators(forward, part).items()}
+    known = {b: forward.run.ops[a] for a, b in same_operators(forward.run, part).items()}
     parameters = _parameters(begin)
-    shapes: dict[int, dict[str, Shape]] = {}
+    shapes: dict[int, dict[str, Whole]] = {}
+    columns = forward.run.columns
     for index, op in known.items():
         shapes[index] = {
-            forward.columns.labels[place]: forward.columns.shapes[place] for place in op.tensors
+            columns.labels[place]: Whole(columns.shapes[place], forward.rows.get(place))
+            for place in op.tensors
         }
     places = {op.node.unique_id: index for index in known
               if (op := lead.ops[index]).node is not None and op.node.unique_id}  # fmt: skip
@@ -70,14 +136,13 @@ def outline_of(begin: Dump, lead: TensorRun) -> Outline:
         elif not by_label:
             source = operand(op.node, 0)
             given = None if source is None else shapes.get(makers.get(source[0], -1))
-            full_shape = (
-                None if given is None or source is None else given.get(f"output.{source[1]}")
-            )
-            by_label = {} if full_shape is None else dict(_of_reduction(op, full_shape, lead))
+            full = None if given is None or source is None else given.get(f"output.{source[1]}")
+            by_label = {} if full is None else dict(_of_reduction(op, full, lead))
         if by_label:
             shapes[op.index] = by_label
-    run = _with_shapes(lead, shapes)
-    return Outline(run, {index: index for index in shapes}, parameters)
+    run, rows = _with_shapes(lead, shapes)
+    pairs = {index: index for index in shapes}
+    return Outline(run, rows, pairs, parameters, is_batch_whole)
 
 
 def _is_helper(op: Op) -> bool:
@@ -85,21 +150,98 @@ def _is_helper(op: Op) -> bool:
     return family(op.type) == "collective" or any(word in op.name for word in HELPERS)
 
 
-def _forward(begin: Dump, lead: TensorRun) -> TensorRun:
+def _forward(begin: Dump, lead: TensorRun, micros: int) -> _Forward:
     """The nodes of the begin dump as operators of a dump, named as the executed ones."""
     run = copy.copy(lead)
     run.columns, run.ops, run.casts = Columns(), [], None
+    forward = _Forward(run)
     for graph in begin.graphs:
+        rows = _Rows(graph.nodes, micros)
         for node in graph.nodes:
-            if node.op in _NO_KERNELS or not node.scope:
+            if node.op in _NO_KERNELS or not node.scope or not rows.is_first(node):
                 continue
-            inputs, outputs = signature_shapes(node)
-            name = f"{node.scope}/{node.op}".translate(str.maketrans("/\\. ", "____")) + _PLACE
-            op = Op(len(run.ops), name, node.op, "forward", [], [], node=node)
-            op.inputs = [run.columns.add(f"input.{n}", "", shape) for n, shape in inputs.items()]
-            op.outputs = [run.columns.add(f"output.{n}", "", shape) for n, shape in outputs.items()]
+            if any(is_accumulated(parameter_of(node, n)) for n in range(len(node.inputs))):
+                continue  # it changes while micro-batches add theirs up
+            inputs, outputs = rows.wholes(node)
+            op = Op(len(run.ops), _operator_name(node), node.op, "forward", [], [], node=node)
+            for direction, places, tensors in (
+                ("input", op.inputs, inputs), ("output", op.outputs, outputs),
+            ):  # fmt: skip
+                for number, tensor in tensors.items():
+                    place = run.columns.add(f"{direction}.{number}", "", tensor.shape)
+                    places.append(place)
+                    forward.rows[place] = tensor.rows
             run.ops.append(op)
-    return run
+    return forward
+
+
+def _operator_name(node: Node) -> str:
+    """What the dump calls the first operator of a node's kind in its scope."""
+    return f"{node.scope}/{node.op}".translate(str.maketrans("/\\. ", "____")) + _PLACE
+
+
+class _Rows:
+    """Along which axis the results of a graph's nodes hold the rows of a micro-batch.
+
+    ``_MicroBatch`` cuts the first axis; from there on it is followed.  None: a result holds no rows
+    of a batch, or nobody knows where; those are told apart by ``micros``, which has both.
+    """
+
+    def __init__(self, nodes: Sequence[Node], count: int) -> None:
+        self.count = count
+        self.axes: dict[Node, int | None] = {}
+        self.micros: dict[Node, int] = {}
+        for node in nodes if count > 1 else ():
+            self._follow(node)
+
+    def is_first(self, node: Node) -> bool:
+        """Whether a node belongs to the first micro-batch, or to none."""
+        return not self.micros.get(node, 0)
+
+    def wholes(self, node: Node) -> tuple[dict[int, Whole], dict[int, Whole]]:
+        """A node's operands and results with the rows of all micro-batches, by place."""
+        inputs, outputs = signature_shapes(node)
+        given: dict[int, Whole] = {}
+        for place, shape in inputs.items():
+            source = operand(node, place)
+            tensor = Whole(shape) if source is None else self._whole(source[0], shape)
+            if tensor is not None:
+                given[place] = tensor
+        made = {place: self._whole(node, shape) for place, shape in outputs.items()}
+        return given, {place: tensor for place, tensor in made.items() if tensor is not None}
+
+    def _whole(self, maker: Node, shape: Shape) -> Whole | None:
+        """None where rows are somewhere, and nobody knows where."""
+        if maker not in self.micros or not shape:
+            return Whole(shape)
+        axis = self.axes[maker]
+        if axis is None or axis >= len(shape):
+            return None
+        return Whole((*shape[:axis], shape[axis] * self.count, *shape[axis + 1 :]), axis)
+
+    def _follow(self, node: Node) -> None:
+        makers = [operand(node, place) for place in range(len(node.inputs))]
+        known = [maker[0] for maker in makers if maker is not None and maker[0] in self.micros]
+        own = micro_of(node) if node.micro is not None else None
+        if known:
+            self.micros[node] = own if own is not None else self.micros[known[0]]
+            self.axes[node] = self._axis(node, known[0])
+        elif own is not None:
+            self.micros[node], self.axes[node] = own, 0
+
+    def _axis(self, node: Node, maker: Node) -> int | None:
+        axis = self.axes[maker]
+        given, results = signature_shapes(maker)[1].get(0), signature_shapes(node)[1]
+        made = results.get(0)
+        if axis is None or given is None or made is None or axis >= len(given):
+            return None
+        if family(node.op) == "view" and "Transpose" in node.op:
+            order = node.inputs[1] if len(node.inputs) > 1 else None
+            places = None if order is None or isinstance(order, Node) else python_value(order)  # type: ignore[arg-type]  # no node is a value
+            return list(places).index(axis) if isinstance(places, tuple | list) else None
+        if axis < len(made) and given[axis] == made[axis]:
+            return axis
+        return 0 if axis == 0 and made and node.op in _KEEP_ROWS else None
 
 
 def _parameters(begin: Dump) -> dict[str, Shape]:
@@ -116,61 +258,69 @@ def _parameters(begin: Dump) -> dict[str, Shape]:
 
 def _of_parameters(
     op: Op, lead: TensorRun, parameters: Mapping[str, Shape]
-) -> Iterator[tuple[str, Shape]]:
+) -> Iterator[tuple[str, Whole]]:
     """Shapes of an operator's parameters, and of what has the shape of one of them (a state)."""
     assert op.node is not None
     columns = lead.columns
-    wholes: dict[Shape, set[Shape]] = {}
+    wholes: dict[Shape, set[Whole]] = {}
     for place in op.tensors:
         direction, _, text = columns.labels[place].partition(".")
         if direction == "input" and text.isdecimal():
             parameter = parameter_of(op.node, int(text))
+            if is_accumulated(parameter):
+                return
             full_shape = None if parameter is None else parameters.get(str(parameter.name))
             if full_shape is not None:
-                wholes.setdefault(columns.shapes[place], set()).add(full_shape)
+                wholes.setdefault(columns.shapes[place], set()).add(Whole(full_shape))
     if op.phase != "optimizer" and not op.node.is_backward:
         return
     yield from _by_slice(op, wholes, columns)
 
 
 def _of_gradient(
-    op: Op, twin: Op, by_label: Mapping[str, Shape], lead: TensorRun
-) -> Iterator[tuple[str, Shape]]:
+    op: Op, twin: Op, by_label: Mapping[str, Whole], lead: TensorRun
+) -> Iterator[tuple[str, Whole]]:
     """A gradient's tensors by those of its forward operator that have the same slices."""
     columns = lead.columns
-    wholes: dict[Shape, set[Shape]] = {}
+    wholes: dict[Shape, set[Whole]] = {}
     for place in twin.tensors:
-        shape = by_label.get(columns.labels[place])
-        if shape is not None:
-            wholes.setdefault(columns.shapes[place], set()).add(shape)
+        tensor = by_label.get(columns.labels[place])
+        if tensor is not None:
+            wholes.setdefault(columns.shapes[place], set()).add(tensor)
     yield from _by_slice(op, wholes, columns)
 
 
 def _by_slice(
-    op: Op, wholes: Mapping[Shape, set[Shape]], columns: Columns
-) -> Iterator[tuple[str, Shape]]:
+    op: Op, wholes: Mapping[Shape, set[Whole]], columns: Columns
+) -> Iterator[tuple[str, Whole]]:
     for place in op.tensors:
-        candidates = wholes.get(columns.shapes[place], set[Shape]())
+        candidates = wholes.get(columns.shapes[place], set[Whole]())
         if len(candidates) == 1:
             yield columns.labels[place], next(iter(candidates))
 
 
-def _of_reduction(op: Op, full_shape: Shape, lead: TensorRun) -> Iterator[tuple[str, Shape]]:
+def _of_reduction(op: Op, full: Whole, lead: TensorRun) -> Iterator[tuple[str, Whole]]:
     """A sum over the leading axes, as the gradient of a bias is."""
     columns = lead.columns
     for place in op.tensors:
         label, shape = columns.labels[place], columns.shapes[place]
-        if label == "input.0" and len(shape) == len(full_shape):
-            yield label, full_shape
+        if label == "input.0" and len(shape) == len(full.shape):
+            yield label, full
         elif label == "output.0" and op.type in ("ReduceSum", "SumExt"):
             given = columns.shapes[op.inputs[0]]
-            if len(given) == len(full_shape) and shape == given[len(given) - len(shape) :]:
-                yield label, full_shape[len(full_shape) - len(shape) :]
+            gone = len(given) - len(shape)
+            if len(given) == len(full.shape) and shape == given[gone:]:
+                rows = None if full.rows is None or full.rows < gone else full.rows - gone
+                yield label, Whole(full.shape[gone:], rows)
 
 
-def _with_shapes(lead: TensorRun, shapes: Mapping[int, Mapping[str, Shape]]) -> TensorRun:
+def _with_shapes(
+    lead: TensorRun, shapes: Mapping[int, Mapping[str, Whole]]
+) -> tuple[TensorRun, dict[int, int]]:
+    """The lead's operators with these shapes, and the axes that micro-batches cut, by place."""
     run = copy.copy(lead)
     run.columns, run.ops, run.casts = Columns(), [], None
+    rows: dict[int, int] = {}
     for op in lead.ops:
         made = copy.copy(op)
         known = shapes.get(op.index, {})
@@ -178,8 +328,11 @@ def _with_shapes(lead: TensorRun, shapes: Mapping[int, Mapping[str, Shape]]) -> 
         for place in op.tensors:
             label = lead.columns.labels[place]
             if label in known:
-                places[place] = run.columns.add(label, lead.columns.dtypes[place], known[label])
+                full = known[label]
+                places[place] = run.columns.add(label, lead.columns.dtypes[place], full.shape)
+                if full.rows is not None:
+                    rows[places[place]] = full.rows
         made.inputs = [places[place] for place in op.inputs if place in places]
         made.outputs = [places[place] for place in op.outputs if place in places]
         run.ops.append(made)
-    return run
+    return run, rows

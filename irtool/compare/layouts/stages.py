@@ -10,14 +10,20 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from irtool.compare.layouts.logical import Logical, put_together
+from irtool.compare.layouts.logical import Logical, gradients_of, put_together
+from irtool.compare.layouts.outline import outline_of, takes_whole_batch
 from irtool.compare.layouts.ranks import Ranks, micro_of
 from irtool.compare.layouts.same_operators import same_operators
 from irtool.compare.tensors.model import Columns, Op, TensorRun
 from irtool.ir.collectives import collective
+from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
+
+Begin: TypeAlias = Callable[[int], Dump | None]
 
 
 class CannotJoin(ValueError):
@@ -83,25 +89,45 @@ class Chain:
 
 
 def put_stages_together(
-    one_device: TensorRun, runs: Mapping[int, TensorRun], stages: Stages, folder: str
+    one_device: TensorRun | None,
+    begin: Begin,
+    runs: Mapping[int, TensorRun],
+    stages: Stages,
+    folder: str,
+    prefix: str = "",
 ) -> Chain:
     """Put all stages together, and chain them.
 
     Args:
-        one_device: the same step on one device.
+        one_device: the same step on one device, where there is one with a graph; else None.
+        begin: gives a rank's ``step_parallel_begin``, which tells shapes where there is none.
         runs: all ranks.
         stages: which rank runs which.
         folder: where joined tensors are written.
+        prefix: of the names of their files.
+
+    Raises:
+        CannotJoin: no rank of a stage has a begin dump, and nothing else tells shapes.
     """
     made: list[tuple[Logical, Ranks]] = []
     names: dict[tuple[int, str], str] = {}
     factor: float | None = None
+    is_batch_whole = True if one_device else _takes_whole_batch(begin, runs, stages)
     for number in reversed(range(len(stages.ranks))):  # gradients begin on the last one
         members = {rank: runs[rank] for rank in stages.ranks[number]}
-        ranks = Ranks(dict(_parts(one_device, members, stages.micros, names)), stages.micros)
-        logical = put_together(one_device, ranks, folder, f"{number}-", factor)
+        lead = members[min(members)]
+        called = _called(one_device, lead, stages.micros)
+        ranks = Ranks(dict(_parts(members, stages.micros, called)), stages.micros)
+        whole = one_device or outline_of(
+            begin_of(begin, members), ranks.lead, stages.micros, is_batch_whole
+        )
+        logical = put_together(whole, ranks, folder, f"{prefix}{number}-", factor)
+        if one_device is None:
+            logical.keep_told()
         factor = logical.gradient_factor
         made.append((logical, ranks))
+        for (_, name), here in called.items():
+            names.update({(rank, name): here for rank in members})
     chain = _chained(made[::-1])
     for number, members in enumerate(stages.ranks):
         known = _chain_names(chain, made[::-1][number][1])
@@ -111,39 +137,93 @@ def put_stages_together(
     return chain
 
 
-def _parts(
-    one_device: TensorRun,
-    runs: Mapping[int, TensorRun],
-    micros: int,
-    names: dict[tuple[int, str], str],
-) -> Iterator[tuple[int, TensorRun]]:
-    """What each rank of a stage computes of each micro-batch, by the number of the part.
+def _takes_whole_batch(begin: Begin, runs: Mapping[int, TensorRun], stages: Stages) -> bool:
+    """Whether micro-batches are taken out of the whole batch; every stage may be the one to say."""
+    for members in stages.ranks:
+        said = takes_whole_batch(begin_of(begin, members), runs[members[0]])
+        if said is not None:
+            return said
+    return True
 
-    An operator is called as its partner on one device is; ``names`` takes what it is called here.
+
+def begin_of(begin: Begin, ranks: Iterable[int]) -> Dump:
+    """The network of some ranks before it is cut.
+
+    Args:
+        begin: gives a rank's ``step_parallel_begin``, if it has one.
+        ranks: that run the same.
+
+    Raises:
+        CannotJoin: none of them has such a dump.
     """
+    order = sorted(ranks)
+    for rank in order:
+        dump = begin(rank)
+        if dump is not None:
+            return dump
+    which = f"rank {order[0]} has" if len(order) == 1 else f"ranks {order[0]} to {order[-1]} have"
+    raise CannotJoin(
+        f"{which} no step_parallel_begin dump, which says what tensors are before they are cut; "
+        "compare the run with one of MindSpore on one device"
+    )
+
+
+def _part(run: TensorRun, micro: int) -> TensorRun:
+    """What a rank computes of one micro-batch, and of none."""
+    part = copy.copy(run)
+    part.ops = []
+    for op in run.ops:
+        if micro_of(op.node) in (None, micro):
+            mine = copy.copy(op)
+            mine.index = len(part.ops)
+            part.ops.append(mine)
+    return part
+
+
+def _called(
+    one_device: TensorRun | None, lead: TensorRun, micros: int
+) -> dict[tuple[int, str], str]:
+    """What an operator of a stage is called in all micro-batches: as its partner is.
+
+    Args:
+        one_device: the run on one device; without one, names of the first micro-batch are taken.
+        lead: the lowest rank of the stage.
+        micros: number of micro-batches.
+
+    Returns:
+        Names by micro-batch and own name.
+    """
+    called: dict[tuple[int, str], str] = {}
+    first = _part(lead, 0)
+    for micro in range(micros):
+        part = _part(lead, micro)
+        reference = one_device or first
+        pairs = same_operators(reference, part) if one_device or micro else {}
+        partners = {b: reference.ops[a].name for a, b in pairs.items()}
+        taken = set(partners.values())
+        counts: Counter[str] = Counter()
+        for op in part.ops:
+            is_shared = micro_of(op.node) is None
+            here = partners.get(op.index, op.name)
+            if one_device is None and (is_shared or not micro):
+                here = op.name
+            elif op.index not in partners and (not is_shared or here in taken):
+                scope = op.name.rpartition("-op")[0]  # the same one in all micro-batches
+                here = f"{scope}-op{counts[scope]} of each micro-batch"
+                counts[scope] += 1
+            called[micro, op.name] = here
+    return called
+
+
+def _parts(
+    runs: Mapping[int, TensorRun], micros: int, called: Mapping[tuple[int, str], str]
+) -> Iterator[tuple[int, TensorRun]]:
+    """What each rank of a stage computes of each micro-batch, by the number of the part."""
     for rank, run in runs.items():
-        numbers = [micro_of(op.node) for op in run.ops]
         for micro in range(micros):
-            part = copy.copy(run)
-            part.ops = []
-            for op, number in zip(run.ops, numbers, strict=True):
-                if number in (None, micro):
-                    mine = copy.copy(op)
-                    mine.index = len(part.ops)
-                    part.ops.append(mine)
-            partners = {
-                b: one_device.ops[a].name for a, b in same_operators(one_device, part).items()
-            }
-            taken = set(partners.values())
-            counts: Counter[str] = Counter()
+            part = _part(run, micro)
             for op in part.ops:
-                here = partners.get(op.index, op.name)
-                if op.index not in partners and (micro_of(op.node) is not None or here in taken):
-                    scope = op.name.rpartition("-op")[0]  # the same one in all micro-batches
-                    here = f"{scope}-op{counts[scope]} of each micro-batch"
-                    counts[scope] += 1
-                names[rank, op.name] = here
-                op.name = here
+                op.name = called[micro, op.name]
             yield rank * micros + micro, part
 
 
@@ -159,8 +239,9 @@ def _chain_names(chain: Chain, ranks: Ranks) -> dict[str, int]:
 def _chained(made: Sequence[tuple[Logical, Ranks]]) -> Chain:
     """One run of all stages: forward from the first one on, backward from the last one."""
     rows = [
-        (_order(op, stage, len(made)), stage, op)
+        (_order(op, stage, len(made), gradients), stage, op)
         for stage, (logical, _) in enumerate(made)
+        for gradients in [gradients_of(logical.run)]
         for op in logical.run.ops
     ]
     rows.sort(key=lambda row: row[0])
@@ -196,8 +277,8 @@ def _chained(made: Sequence[tuple[Logical, Ranks]]) -> Chain:
     return chain
 
 
-def _order(op: Op, stage: int, stages: int) -> tuple[int, int, int]:
+def _order(op: Op, stage: int, stages: int, gradients: Set[Node]) -> tuple[int, int, int]:
     if op.phase == "optimizer":
         return 2, stage, op.index
-    backward = op.node is not None and op.node.is_backward
+    backward = op.node is not None and (op.node.is_backward or op.node in gradients)
     return (1, stages - stage, op.index) if backward else (0, stage, op.index)

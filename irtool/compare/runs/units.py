@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from irtool.compare.layouts.declared import SideLayout
 
 _LAYOUT = ("dst_type", "left_format", "right_format", "is_dynamic_len", "reduce_scatter_flag")
+_MICRO_INPUT = re.compile(r"micro_inputs-CellList_\d+-")
+"""In the name of the operator that takes a micro-batch out of the batch."""
 _TELLING_KINDS = ("attribute changed", "constant changed")
 
 
@@ -263,17 +266,18 @@ def are_cut_otherwise(left: RunSide, right: RunSide) -> bool:
     counts = [len({key[0] for key in side.units}) for side in (left, right)]
     if 0 in counts or counts == [1, 1]:
         return False
-    if counts[0] == counts[1] and not _hold_other_slices(left, right):
+    if counts[0] == counts[1] and not _hold_other_parts(left, right):
         return False
     sides = zip((left, right), counts, strict=True)
     return all(_is_own(side) or count == 1 for side, count in sides)
 
 
-def _hold_other_slices(left: RunSide, right: RunSide) -> bool:
-    """Whether the lowest ranks of as many ranks hold parameters of other shapes."""
+def _hold_other_parts(left: RunSide, right: RunSide) -> bool:
+    """Whether the lowest ranks of as many ranks hold other slices, stages or micro-batches."""
     if not (_is_own(left) and _is_own(right)):
         return False
     shapes: list[dict[str, Shape]] = []
+    micros: list[set[str]] = []
     for side in (left, right):
         try:
             run = read_unit(side.units[min(side.units)])
@@ -286,8 +290,12 @@ def _hold_other_slices(left: RunSide, right: RunSide) -> bool:
                 if op.type == "Parameter" and op.outputs
             }
         )
+        micros.append({match[0] for op in run.ops if (match := _MICRO_INPUT.search(op.name))})
     ours, theirs = shapes
-    return any(ours[name] != theirs[name] for name in ours.keys() & theirs.keys())
+    if any(ours[name] != theirs[name] for name in ours.keys() & theirs.keys()):
+        return True
+    has_begins = all(_begin(side)(min(key[0] for key in side.units)) for side in (left, right))
+    return has_begins and (ours.keys() != theirs.keys() or micros[0] != micros[1])
 
 
 def _is_own(side: RunSide) -> bool:
@@ -299,101 +307,62 @@ def _is_own(side: RunSide) -> bool:
 
 
 def _compare_cut(left: RunSide, right: RunSide, settings: Settings) -> list[UnitResult]:
-    """Compare a run on one device with one that is cut over several, step by step."""
-    from irtool.compare.layouts.comparison import CannotJoin, compare_layouts, compare_with_other
+    """Compare two runs that are cut otherwise, one of them maybe on one device, step by step."""
+    from irtool.compare.layouts.comparison import CannotJoin, CutRun, compare_layouts
 
-    ranks = [sorted({key[0] for key in side.units}) for side in (left, right)]
-    if min(map(len, ranks)) > 1:
-        return _compare_both(left, right, settings)
-    is_left = len(ranks[0]) == 1
-    one_device, cut = (left, right) if is_left else (right, left)
-    units: list[UnitResult] = []
-    for key in sorted(one_device.units, key=lambda item: item[1]):
-        others = [other for other in cut.units if other[1:] == key[1:]]
-        if not others or settings.step not in (None, key[1]):
-            continue
-        one = _read(one_device, key)
-        runs = {other[0]: run for other in others if (run := _read(cut, other)) is not None}
-        if one is None or len(runs) != max(map(len, ranks)):
-            continue
-        graphs = [join_graph(cut, run) for run in runs.values()]
-        joined = join_graph(one_device, one), graphs[0]
-        training: Training = "steps before" if key[1] > 0 else "first step"
-        schedule = settings.schedule
-        try:
-            if _is_own(one_device):
-                layout_comparison = compare_layouts(
-                    one, runs, is_left=is_left, schedule=schedule, training=training
-                )
-            else:
-                layout_comparison = compare_with_other(
-                    one, runs, _begin(cut), is_left=is_left, schedule=schedule, training=training
-                )
-        except CannotJoin as error:
-            cut.complaints.append(f"tensors cannot be compared: {error}")
-            continue
-        result = layout_comparison.comparison
-        if not _is_own(one_device):
-            result.fingerprints = partners(result.left, result.right)
-        result.joined_left, result.joined_right = joined if is_left else joined[::-1]
-        units.append(_unit(_joined_name(key, runs), result, layout_comparison))
-        for side, read in ((one_device, [one]), (cut, runs.values())):
-            side.complaints += [f"{run.path}: {text}" for run in read for text in run.problems]
-        _forget(units, settings)
-        gc.collect()
-    return units
-
-
-def _compare_both(left: RunSide, right: RunSide, settings: Settings) -> list[UnitResult]:
-    """Compare two runs of MindSpore that are cut over several devices each, step by step."""
-    from irtool.compare.layouts.comparison import CannotJoin, compare_both
-
+    sides = left, right
+    counts = [len({key[0] for key in side.units}) for side in sides]
+    begins = [_begin(side) for side in sides]
     units: list[UnitResult] = []
     for step in sorted({key[1:] for key in left.units} & {key[1:] for key in right.units}):
         if settings.step not in (None, step[0]):
             continue
         runs: list[dict[int, TensorRun]] = []
-        for side in (left, right):
+        joined: list[Joined | None] = []
+        for side in sides:
             keys = [key for key in sorted(side.units) if key[1:] == step]
             read = {key[0]: run for key in keys if (run := _read(side, key)) is not None}
-            for run in read.values():
-                join_graph(side, run)
-                side.complaints += [f"{run.path}: {text}" for text in run.problems]
+            joined += [join_graph(side, run) for run in read.values()][:1]
             runs.append(read)
+        if [len(read) for read in runs] != counts:
+            continue
+        if any(count == 1 and _is_own(side) and joined[which] is None
+               for which, (side, count) in enumerate(zip(sides, counts, strict=True))):  # fmt: skip
+            right.complaints.append(
+                "tensors cannot be compared: the run on one device has no graph, which says what "
+                "its operators are"
+            )
+            continue
         training: Training = "steps before" if step[0] > 0 else "first step"
         try:
-            layout_comparison = compare_both(
-                (runs[0], runs[1]), (_begin(left), _begin(right)),
+            layout_comparison = compare_layouts(
+                CutRun(runs[0], begins[0]), CutRun(runs[1], begins[1]),
                 schedule=settings.schedule, training=training,
             )  # fmt: skip
         except CannotJoin as error:
-            right.complaints.append(f"tensors cannot be compared: {error}")
+            cut = left if counts[1] == 1 else right
+            cut.complaints.append(f"tensors cannot be compared: {error}")
             continue
+        result = layout_comparison.comparison
+        if not (_is_own(left) and _is_own(right)):
+            result.fingerprints = partners(result.left, result.right)
+        if 1 in counts:
+            result.joined_left, result.joined_right = joined
         words = [f"step {step[0]}"] * (step[0] >= 0)
-        words.append(" and ".join(_put_together(read) for read in runs))
-        units.append(_unit(", ".join(words), layout_comparison.comparison, layout_comparison))
+        words.append(" and ".join(_put_together(read) for read in runs if len(read) > 1))
+        units.append(_unit(", ".join(words), result, layout_comparison))
+        for side, read in zip(sides, runs, strict=True):
+            side.complaints += [f"{run.path}: {text}" for run in read.values()
+                                for text in run.problems]  # fmt: skip
         _forget(units, settings)
         gc.collect()
     return units
 
 
-def _begin(side: RunSide) -> Dump:
-    """The network of a run before it is cut.
-
-    Raises:
-        CannotJoin: the run has no such dump.
-    """
-    from irtool.compare.layouts.comparison import CannotJoin
-
-    compilations = side.run.across_ranks() if side.run is not None else {}
-    for rank in sorted(compilations):
-        begin = compilations[rank].begin
-        if begin is not None:
-            return begin
-    raise CannotJoin(
-        f"{side.path}: it has no step_parallel_begin dump, which says what tensors are before they "
-        "are cut; compare it with a run of MindSpore on one device"
-    )
+def _begin(side: RunSide) -> Callable[[int], Dump | None]:
+    """What gives the network of a rank before it is cut."""
+    compilations = side.run.across_ranks() if side.run is not None and _is_own(side) else {}
+    return lambda rank: compilations[rank].begin if rank in compilations else None
 
 
 def _compare_declared(
@@ -443,13 +412,6 @@ def _by_step(side: RunSide) -> dict[int, list[Key]]:
 
 def _put_together(runs: Mapping[int, TensorRun]) -> str:
     return f"ranks {min(runs)} to {max(runs)} put together"
-
-
-def _joined_name(key: Key, runs: Mapping[int, TensorRun]) -> str:
-    words = [_put_together(runs)]
-    if key[1] >= 0:
-        words.insert(0, f"step {key[1]}")
-    return ", ".join(words)
 
 
 def _unit(

@@ -92,7 +92,7 @@ def _of_operand(flow: Flow, value: Value) -> int | None:
     read = [operand for operand in readers[0].inputs if is_float(flow.columns.dtypes[operand])]
     places = [n for n, operand in enumerate(read) if flow.value(operand) is value]
     made = gradient.outputs
-    if len(made) == len(read):
+    if [shapes[operand] for operand in made] == [shapes[operand] for operand in read]:
         place = made[places[0]] if len(places) == 1 else None
     else:
         sized = (
