@@ -9,14 +9,15 @@ from typing import Annotated
 from irtool.cli import complete, options
 from irtool.cli.answering import FindingsForm, write_findings
 from irtool.cli.configuration import read_configuration
-from irtool.cli.gate_budget import judge, limits_of, write_trend
-from irtool.cli.gate_inputs import alone_for, of_ranks, pairs_for, read_pair
+from irtool.cli.gate_budget import BAD_BUDGET, judge, limits_of, write_trend
+from irtool.cli.gate_inputs import Pair, alone_for, of_ranks, pairs_for, read_pair, without_golden
 from irtool.cli.lint_report import status_of
 from irtool.cli.lint_settings import Asked, settings_for
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
 from irtool.cli.report import Failure
 from irtool.ir.finding import Finding, Findings
+from irtool.ir.units import plural
 from irtool.linting.fingerprint import fingerprinted
 from irtool.linting.gate import GateFacts, GateRule, run_gate
 from irtool.linting.rule import Rule
@@ -104,7 +105,7 @@ def command(
     rules = [rule for rule in asked.rules if isinstance(rule, GateRule)]
     if not rules:
         raise Failure("no rule of the gate is selected", hint="irtool rules lists GAT001, …")
-    limits = limits_of(configuration, budget or ())
+    limits = limits_of(configuration, budget or (), rank)
     if new is None and not limits and trend is None:
         hint = "irtool gate OLD NEW, or irtool gate NEW --budget peak_memory=30GiB"
         raise Failure("there is nothing to hold it against", old, hint=hint)
@@ -117,13 +118,17 @@ def command(
         left, right = read_pair(pair)
         damaged = damaged or bool(left.problems or right.problems)
         findings += of_ranks(run_gate(GateFacts(left, right), rules, _failed), pair.ranks)
-    over = next((rule for rule in rules if isinstance(rule, OverBudget)), None)
-    if over is not None and (limits or trend is not None):
+    over = _budget_rule(rules, bool(budget))
+    limits = limits if over is not None else ()
+    judged = None
+    if limits or trend is not None:
         wanted = limits if trend is None else ()
-        judged = judge(pairs, limits, over, configuration, asked.machine, build or "", wanted)
+        alone: list[Pair] = []
+        if new is not None:
+            alone = without_golden(pairs, new, rank, graph)
+        judged = judge([*pairs, *alone], limits, over or OverBudget(), configuration, asked.machine,
+                       build or "", wanted)  # fmt: skip
         findings += judged.findings
-        if trend is not None:
-            write_trend(trend, trend_page, judged, limits)
     made = fingerprinted(findings, lambda finding: relative(finding.file))
     report = _report(made, rules, asked, (2 if new is not None else 1) * len(pairs))
     write_findings(
@@ -134,7 +139,29 @@ def command(
         answer=lambda: gate_answer(report),
         files=[pair.new.path for pair in pairs],
     )
+    if judged is not None and trend is not None:
+        write_trend(trend, trend_page, judged, limits)
+    if judged is not None and judged.unjudged:
+        raise Failure(
+            f"{plural(len(judged.unjudged), 'budget')} could not be judged: "
+            f"{', '.join(item.limit.name for item in judged.unjudged)}",
+            hint="; ".join(dict.fromkeys(item.hint for item in judged.unjudged)),
+            code=BAD_BUDGET,
+        )
     return status_of(asked, report) or int(damaged)
+
+
+def _budget_rule(rules: Sequence[GateRule], is_asked: bool) -> OverBudget | None:
+    """The rule that tells of budgets; None where it is not selected.
+
+    Raises:
+        Failure: a budget was asked for all the same.
+    """
+    over = next((rule for rule in rules if isinstance(rule, OverBudget)), None)
+    if over is None and is_asked:
+        hint = f"select {OverBudget.code} too, or leave the budget out"
+        raise Failure(f"{OverBudget.code} is not selected, which judges it", "--budget", hint=hint)
+    return over
 
 
 def _thresholds(given: object, options: Sequence[str]) -> object:

@@ -9,23 +9,25 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from irtool.cli.begin import evidence_for
-from irtool.cli.configuration import Configuration, read_text
+from irtool.cli.configuration import Configuration
 from irtool.cli.context import ContextArguments, find, given_by
 from irtool.cli.gate_inputs import Pair, read_pair_side
 from irtool.cli.inputs import read_statements
-from irtool.cli.report import Failure, note
-from irtool.cli.writing import NewFile, write_file
+from irtool.cli.report import Failure, note, report
+from irtool.cli.writing import NewFile
 from irtool.cluster.machine import Machine, default_machine
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.run import InputFile
-from irtool.syntax.reading import inputs
+from irtool.ir.units import ranks_text
+from irtool.syntax.reading import inputs, read_bytes
 from irtool.syntax.run_names import parse_name
 from irtool.syntax.source import DumpError
 
 if TYPE_CHECKING:
-    from irtool.linting.budget import Build, Limit, Measure, Measured
+    from irtool.linting.budget import Limit, Measure, Measured, Unjudged
     from irtool.linting.rules.gate.gat011_budget import OverBudget
+    from irtool.linting.trend import Build
     from irtool.sharding.network.context import ParallelContext
 
 BAD_BUDGET = "GAT900"
@@ -36,15 +38,22 @@ _BUILD_NAMES = ("IRTOOL_BUILD", "GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_ID")
 
 @dataclass(frozen=True, slots=True)
 class Budgeted:
-    """What came of the budgets: findings, the build as a trend keeps it, measures not judged."""
+    """What came of the budgets: findings, the build as a trend keeps it, limits not judged."""
 
     findings: tuple[Finding, ...]
     build: Build
-    unjudged: tuple[str, ...] = ()
+    unjudged: tuple[Unjudged, ...] = ()
 
 
-def limits_of(configuration: Configuration, options: Sequence[str]) -> tuple[Limit, ...]:
+def limits_of(
+    configuration: Configuration, options: Sequence[str], rank: int | None
+) -> tuple[Limit, ...]:
     """The limits of ``[gate.budget]`` and of ``--budget``, which go before those of the file.
+
+    Args:
+        configuration: the settings.
+        options: of ``--budget``.
+        rank: the only rank that was asked for: what the file says of others is left out.
 
     Raises:
         Failure: one makes no sense.
@@ -62,6 +71,12 @@ def limits_of(configuration: Configuration, options: Sequence[str]) -> tuple[Lim
     except BudgetError as error:
         hint = "write --budget peak_memory=30GiB, or +5% against the golden dump"
         raise Failure(str(error), place, hint=hint, code=BAD_BUDGET) from None
+    if rank is not None:
+        others = [limit for limit in budget if limit.rank not in (None, rank)]
+        budget = tuple(limit for limit in budget if limit not in others)
+        if others:
+            left = ranks_text(sorted({limit.rank for limit in others if limit.rank is not None}))
+            note(f"left out the budgets of ranks {left}: --rank asks for rank {rank} alone")
     named = {(limit.measure, limit.rank, limit.stage) for limit in given}
     return (
         *given,
@@ -94,7 +109,7 @@ def judge(
     name: str,
     wanted: Sequence[Limit],
 ) -> Budgeted:
-    """Hold each rank's build against the limits; what cannot be measured is said on stderr.
+    """Hold each rank's build against the limits; what cannot be judged is a finding, too.
 
     Args:
         pairs: golden and new dump of each rank; the golden one may be missing.
@@ -105,11 +120,11 @@ def judge(
         name: of the build, "" to take it from the environment.
         wanted: measure only what these need; everything where there are none.
     """
-    from irtool.linting.budget import Build, applies, exceeded
+    from irtool.linting.budget import exceeded, unjudged
+    from irtool.linting.trend import Build
 
-    ranks: list[Measured] = []
+    rows: list[tuple[Measured, Measured | None]] = []
     findings: list[Finding] = []
-    missing: dict[tuple[str, str], None] = {}
     for pair in pairs:
         rank = pair.ranks[0] if pair.ranks else pair.new.rank
         measured = _measured(pair.new, rank, wanted, configuration, machine)
@@ -117,22 +132,13 @@ def judge(
         golden = None
         if pair.old is not None and any(limit.relative for limit in limits):
             golden = _measured(pair.old, rank, limits, configuration, machine)
-        ranks.append(new)
+        rows.append((new, golden))
         findings += [rule.told(excess, pair.new.path) for excess in exceeded(limits, new, golden)]
-        for limit in limits:
-            why = new.missing.get(limit.measure)
-            if why is None and limit.relative and golden is None:
-                why = "it is against a golden dump, and none is given"
-            if why is not None and applies(limit, new):
-                missing.setdefault((limit.measure, why))
-    for limit in limits:
-        if not any(applies(limit, build) for build in ranks):
-            missing.setdefault((limit.measure, f"no dump of {limit.place} is there"))
-    for measure, why in missing:
-        note(f"not judged: {measure}: {why}")
     above = tuple(dict.fromkeys(finding.key.partition(" ")[0] for finding in findings))
-    build = Build(name or _build_name(), tuple(ranks), above)
-    return Budgeted(tuple(findings), build, tuple(dict.fromkeys(each for each, _ in missing)))
+    missed = tuple(unjudged(limits, rows))
+    findings += [rule.missed(item, pairs[0].new.path) for item in missed]
+    build = Build(name or _build_name(), tuple(new for new, _ in rows), above)
+    return Budgeted(tuple(findings), build, missed)
 
 
 def _measured(
@@ -188,33 +194,44 @@ def _build_name() -> str:
 def write_trend(path: str, page: str | None, judged: Budgeted, limits: Sequence[Limit]) -> None:
     """Write a build behind those of a trend file, and the page of all.
 
-    A build of the same name as the last one takes its place: a job that was run again.
+    A build of the same name as the last one takes its place: a job that was run again.  Lines that
+    are no build are named and stay as they are.
 
     Raises:
-        Failure: a file cannot be written, is no trend file, or the page would replace an input.
+        Failure: a file cannot be written or holds no build at all, or the page would replace an
+            input.
     """
-    from irtool.linting.budget import BudgetError, read_trend, trend_line
+    from irtool.linting.trend import builds_of, trend_lines, with_build
 
-    build = judged.build
-    builds: list[Build] = []
-    if os.path.exists(path):
-        try:
-            builds = read_trend(read_text(path))
-        except BudgetError as error:
-            hint = "name another file, or delete it"
-            raise Failure(f"no trend: {error}", path, hint=hint, code=BAD_BUDGET) from None
-    if not build.build:
-        build = replace(build, build=str(len(builds) + 1))
-    if builds and builds[-1].build == build.build:
-        builds.pop()
-    builds.append(build)
+    known = trend_lines(_text_of(path)) if os.path.exists(path) else []
+    strange = [line for line in known if line.build is None]
+    if known and len(strange) == len(known):
+        hint = "name another file, or delete it"
+        first = f"line {known[0].number}: {known[0].problem}"
+        raise Failure(f"no trend of builds: {first}", path, hint=hint, code=BAD_BUDGET)
+    for line in strange:
+        message = f"this line is no build: {line.problem}"
+        hint = "it stays as it stands; mend or delete it"
+        report(f"{path}:{line.number}:1", "warning", BAD_BUDGET, message, line.text, hint=hint)
+    lines = with_build(known, judged.build)
     inputs().add(path)  # the page must not take its place
     drawn = None if page is None else NewFile(page)
-    write_file(path, "".join(map(trend_line, builds)), over_input=True)
+    file = NewFile(path, over_input=True)
+    text = "".join(f"{line.text}\n" for line in lines)
+    file.sink.write(text.encode("utf-8", "surrogateescape"))
+    file.keep()
     if drawn is not None:
         from irtool.report.page.write import render_page
         from irtool.report.trend import trend_report
 
-        text = render_page(trend_report(builds, limits, judged.unjudged))
-        drawn.sink.write(text.encode("utf-8", "backslashreplace"))
+        missed = list(dict.fromkeys(item.limit.measure for item in judged.unjudged))
+        page_text = render_page(trend_report(builds_of(lines), limits, missed))
+        drawn.sink.write(page_text.encode("utf-8", "backslashreplace"))
         drawn.keep()
+
+
+def _text_of(path: str) -> str:
+    try:
+        return read_bytes(path).decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise Failure(f"cannot be read: {error.strerror or error}", path) from None

@@ -76,6 +76,20 @@ def alone_for(new: str, rank: int | None, graph: int | None) -> list[Pair]:
     return _folded([Pair(None, _of_run(run, number, graph), (number,)) for number in ranks])
 
 
+def without_golden(
+    pairs: Sequence[Pair], new: str, rank: int | None, graph: int | None
+) -> list[Pair]:
+    """The dumps of ranks that only the run that is judged has: budgets are for them, too."""
+    if rank is not None or not os.path.isdir(new):
+        return []
+    covered = {number for pair in pairs for number in pair.ranks or (pair.new.rank,)}
+    run = load_run(new)
+    others = [number for number in _ranks(run) if number not in covered]
+    if len(_ranks(run)) < 2:
+        return []
+    return _folded([Pair(None, _of_run(run, number, graph), (number,)) for number in others])
+
+
 def _ranks(run: Run) -> list[int]:
     """Ranks that have dumps."""
     return [rank for rank in run.ranks if run.rank(rank).compilations]

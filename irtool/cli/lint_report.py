@@ -23,6 +23,7 @@ from irtool.linting.baseline import (
 )
 from irtool.linting.fingerprint import fingerprinted
 from irtool.linting.folding import folded
+from irtool.linting.nesting import nested
 from irtool.linting.sources import SourceFiles
 from irtool.linting.suppression import Suppressions, apply_ignores
 from irtool.report.findings.places import relative
@@ -54,7 +55,7 @@ def settled(asked: Asked, gathered: Gathered) -> list[Finding]:
     findings = apply_ignores(
         findings, asked.settings, asked.known, lambda finding: relative(finding.file)
     )
-    return folded(_local(finding, sources) for finding in findings)
+    return nested(folded(_local(finding, sources) for finding in findings), asked.rules)
 
 
 def _severe(asked: Asked, finding: Finding) -> Finding:

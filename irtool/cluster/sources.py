@@ -22,16 +22,19 @@ def user_location(node: Node) -> Location | None:
     location = _own(node)
     if location is not None:
         return location
-    forward_id = node.forward_unique_id
-    dump = node.graph.dump if node.graph is not None else None
-    forward = (
-        _forward_nodes(dump).get(forward_id)
-        if forward_id is not None and dump is not None
-        else None
-    )
+    forward = forward_node(node)
     if forward is not None:
         return _own(forward) or _around(forward)
     return _around(node) if node.graph is not None else None
+
+
+def forward_node(node: Node) -> Node | None:
+    """The forward node whose gradient a node computes, where the node names it; else None."""
+    forward_id = node.forward_unique_id
+    dump = node.graph.dump if node.graph is not None else None
+    if forward_id is None or dump is None:
+        return None
+    return _forward_nodes(dump).get(forward_id)
 
 
 def _own(node: Node) -> Location | None:

@@ -119,13 +119,14 @@ def _operands(matching: Matching, left: Operator, right: Operator) -> Iterator[C
     ):
         yield Change("operands reordered", "", "", "same operands, other order")
         return
+    names = operator_of(left.op)
     for place in wrong:
-        yield from _operand(matching, place, ours[place], theirs[place])
+        what = names.operand_name(place) or f"operand {place + 1}"
+        yield from _operand(matching, what, ours[place], theirs[place])
 
 
-def _operand(matching: Matching, place: int, mine: Operand, yours: Operand) -> Iterator[Change]:
+def _operand(matching: Matching, what: str, mine: Operand, yours: Operand) -> Iterator[Change]:
     texts = operand_text(matching, 0, mine), operand_text(matching, 1, yours)
-    what = f"operand {place + 1}"
     if isinstance(mine, Constant) and isinstance(yours, Constant):
         yield Change("constant changed", what, *texts)
     elif isinstance(mine, Named) and isinstance(yours, Named):

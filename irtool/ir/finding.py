@@ -113,6 +113,7 @@ class Finding:
         op: the node's operator, or the one that a log names.
         graph: the graph that holds it.
         scope: the node's scope.
+        is_backward: whether the node computes a gradient.
         statement: the line of the file, shortened.
         source: the user's line of Python, the innermost outside MindSpore.
         frames: all of the user's lines that led to the node, outermost call first.
@@ -144,6 +145,7 @@ class Finding:
     op: str | None = None
     graph: str | None = None
     scope: str | None = None
+    is_backward: bool = False
     statement: str = ""
     source: SourceLine | None = None
     frames: tuple[SourceLine, ...] = ()

@@ -6,7 +6,7 @@ A value travels with its unit until it is written; nothing reads such a text bac
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias, cast
 
 Unit: TypeAlias = Literal[
@@ -64,6 +64,18 @@ def quantity_text(value: float | None, unit: Unit = "number") -> str:
 def count_text(number: int) -> str:
     """``12,345``."""
     return f"{number:,}"
+
+
+_IN_FULL: Mapping[Unit, str] = {"bytes": " B", "seconds": " s"}
+"""What stands behind a value that is written in full."""
+
+
+def told_apart(left: float, right: float, unit: Unit) -> tuple[str, str]:
+    """Two values as people read them; in full where they differ and would be written alike."""
+    texts = quantity_text(left, unit), quantity_text(right, unit)
+    if left == right or texts[0] != texts[1]:
+        return texts
+    return f"{left:,.12g}{_IN_FULL.get(unit, '')}", f"{right:,.12g}{_IN_FULL.get(unit, '')}"
 
 
 def bytes_text(number: int | None) -> str:

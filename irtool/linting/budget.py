@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +13,11 @@ from irtool.cluster.memory import memory
 from irtool.cluster.pricing import step_seconds
 from irtool.ir.collectives import collectives
 from irtool.ir.dump import Dump
-from irtool.ir.units import Unit, quantity_text, ranks_text
+from irtool.ir.units import Unit, quantity_text, ranks_text, told_apart
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.cost_report import step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.syntax.reading import parse_json
 
 Measure: TypeAlias = Literal[
     "statements",
@@ -33,8 +31,6 @@ MEASURES: tuple[Measure, ...] = (
     "statements", "communication_bytes", "communication_seconds", "redistribution_share",
     "peak_memory", "step_seconds",
 )  # fmt: skip
-
-TREND_SCHEMA = "irtool.gate.trend/1"
 
 UNITS: Mapping[Measure, Unit] = {
     "statements": "number",
@@ -97,6 +93,11 @@ class Limit:
         return "" if self.stage is None else f"stage {self.stage}"
 
     @property
+    def name(self) -> str:
+        """``peak_memory``, ``rank.3.peak_memory``: as settings and options call it."""
+        return ".".join((*self.place.split(), self.measure))
+
+    @property
     def text(self) -> str:
         """``30.0 GiB``, ``+5.0 %``."""
         unit: Unit = "share" if self.relative == "share" else UNITS[self.measure]
@@ -147,6 +148,7 @@ class Exceeded:
     def message(self) -> str:
         """``peak_memory is 41.2 GiB, the budget is 40.0 GiB``."""
         unit = UNITS[self.limit.measure]
+        now, most = told_apart(self.value, self.most, unit)
         against = (
             f" ({self.limit.text} of {quantity_text(self.golden, unit)})"
             if self.limit.relative
@@ -154,10 +156,7 @@ class Exceeded:
         )
         ranks = self.ranks
         who = f" of rank{'s' * (len(ranks) > 1)} {ranks_text(ranks)}" if ranks else ""
-        return (
-            f"{self.limit.measure}{who} is {quantity_text(self.value, unit)}, the budget is "
-            f"{quantity_text(self.most, unit)}{against}"
-        )
+        return f"{self.limit.measure}{who} is {now}, the budget is {most}{against}"
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -306,83 +305,94 @@ def exceeded(limits: Sequence[Limit], new: Measured, golden: Measured | None) ->
             yield Exceeded(limit, new, value, most, base)
 
 
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """A limit that a build could not be held against: why, and what would make it judged."""
+
+    limit: Limit
+    reason: str
+    hint: str
+
+    @property
+    def message(self) -> str:
+        """``rank.7.peak_memory = 30.0 GiB was not judged: no dump of rank 7 is there``."""
+        return f"{self.limit.name} = {self.limit.text} was not judged: {self.reason}"
+
+
+def unjudged(
+    limits: Sequence[Limit], builds: Sequence[tuple[Measured, Measured | None]]
+) -> Iterator[Unjudged]:
+    """Limits that could not be judged, for some rank at least, in their order.
+
+    Args:
+        limits: the budget.
+        builds: of each rank what its build costs, and its golden one if there is one.
+    """
+    for limit in limits:
+        own = [pair for pair in builds if applies(limit, pair[0])]
+        if not own:
+            yield Unjudged(limit, *_absent(limit, [new for new, _ in builds]))
+            continue
+        reasons: dict[tuple[str, str], list[Measured]] = {}
+        for new, golden in own:
+            why = _why_unjudged(limit, new, golden)
+            if why is not None:
+                reasons.setdefault(why, []).append(new)
+        if reasons:
+            texts = [_of_ranks(rows, len(own)) + text for (text, _), rows in reasons.items()]
+            hints = dict.fromkeys(hint for _, hint in reasons)
+            yield Unjudged(limit, "; ".join(texts), "; ".join(hints))
+
+
+def _of_ranks(builds: Sequence[Measured], among: int) -> str:
+    """Whose builds they are, where it is not all of them."""
+    ranks = sorted(rank for row in builds for rank in row.alike or (row.rank,) if rank is not None)
+    if len(builds) == among or not ranks:
+        return ""
+    return f"rank{'s' * (len(ranks) > 1)} {ranks_text(ranks)}: "
+
+
+def _absent(limit: Limit, builds: Sequence[Measured]) -> tuple[str, str]:
+    """Why no build is of the rank or stage that a limit names, and what to do."""
+    reason = f"no dump of {limit.place} is there"
+    if limit.rank is not None:
+        ranks = {rank for row in builds for rank in (row.rank, *row.alike) if rank is not None}
+        if ranks:
+            return f"{reason}, only of ranks {ranks_text(sorted(ranks))}", _ALL_RANKS
+        return f"{reason}: nobody says whose dump it is", f"say it: --rank {limit.rank}"
+    stages = {row.stage for row in builds if row.stage is not None}
+    if stages:
+        return f"{reason}, only of stages {ranks_text(sorted(stages))}", _ALL_RANKS
+    return f"{reason}: nobody says of which stage the dumps are", _STAGES
+
+
+def _why_unjudged(limit: Limit, new: Measured, golden: Measured | None) -> tuple[str, str] | None:
+    """Why a build could not be held against a limit that is for it, and what to do."""
+    if limit.measure not in new.values:
+        return new.missing.get(limit.measure, "it is not told"), _HINTS[limit.measure]
+    if not limit.relative or (golden is not None and limit.measure in golden.values):
+        return None
+    if golden is None:
+        return "it is against a golden dump, and none is given", "irtool gate OLD NEW"
+    why = golden.missing.get(limit.measure, "it is not told")
+    return f"of the golden dump, {why}", _HINTS[limit.measure]
+
+
+_ALL_RANKS = "give a run folder with dumps of it, or take it out of the budget"
+_STAGES = "say pipeline_stages and the rank ([context] of irtool.toml, or case.json)"
+_WHOLE = "irtool memory and irtool comm groups show which size or group is not known"
+_HINTS: Mapping[Measure, str] = {
+    "statements": _WHOLE,
+    "communication_bytes": _WHOLE,
+    "communication_seconds": _WHOLE,
+    "redistribution_share": _WHOLE,
+    "peak_memory": _WHOLE,
+    "step_seconds": "put step_parallel_begin beside it and say the devices; irtool cost shows more",
+}
+"""What makes a measure known that the dumps do not tell."""
+
+
 def applies(limit: Limit, to: Measured) -> bool:
     """Whether a limit is for a rank; one for a rank or stage is not for those nobody names."""
     ranks = (None, to.rank, *to.alike)
     return limit.rank in ranks and limit.stage in (None, to.stage)
-
-
-# -- trend -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Build:
-    """One line of a trend file: a build, what each rank costs, and which limits it was above."""
-
-    build: str
-    ranks: tuple[Measured, ...]
-    exceeded: tuple[str, ...] = ()
-
-
-def trend_line(build: Build) -> str:
-    """One line of JSON, the same for the same build."""
-    table = {
-        "schema": TREND_SCHEMA,
-        "build": build.build,
-        "ranks": [
-            {"rank": row.rank, "stage": row.stage, "values": dict(row.values)}
-            for row in build.ranks
-        ],
-        "exceeded": list(build.exceeded),
-    }
-    return json.dumps(table, separators=(",", ":")) + "\n"
-
-
-def read_trend(text: str) -> list[Build]:
-    """The builds of a trend file, in its order.
-
-    Raises:
-        BudgetError: a line is none of a trend file.
-    """
-    builds: list[Build] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            builds.append(_build(line, number))
-    return builds
-
-
-def _build(line: str, number: int) -> Build:
-    try:
-        table = parse_json(line)
-    except ValueError as error:
-        raise BudgetError(f"line {number} is no JSON: {error}") from None
-    if not isinstance(table, Mapping):
-        raise BudgetError(f"line {number} is no build")
-    entry = cast("Mapping[str, object]", table)
-    ranks = entry.get("ranks")
-    if entry.get("schema") != TREND_SCHEMA or not isinstance(ranks, list):
-        raise BudgetError(f'line {number} has no "schema": "{TREND_SCHEMA}" with ranks')
-    above = entry.get("exceeded")
-    return Build(
-        str(entry.get("build", number)),
-        tuple(_rank(row, number) for row in cast("list[object]", ranks)),
-        tuple(map(str, cast("list[object]", above))) if isinstance(above, list) else (),
-    )
-
-
-def _rank(entry: object, number: int) -> Measured:
-    if not isinstance(entry, Mapping):
-        raise BudgetError(f"line {number} holds a rank that is no table")
-    table = cast("Mapping[str, object]", entry)
-    values = table.get("values")
-    if not isinstance(values, Mapping):
-        raise BudgetError(f"line {number} holds a rank without values")
-    known: dict[Measure, float] = {}
-    for name in MEASURES:
-        value = cast("Mapping[str, object]", values).get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            known[name] = value
-    rank, stage = (
-        value if isinstance(value := table.get(key), int) else None for key in ("rank", "stage")
-    )
-    return Measured(rank, stage, known, {})

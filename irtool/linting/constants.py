@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from irtool.ir.graph import Node
 from irtool.ir.values import Scalar, TensorLiteral, Value, python_value
+from irtool.operators.table import operator_of
 
 
 def rates(node: Node) -> Iterator[tuple[str, float]]:
@@ -13,7 +14,7 @@ def rates(node: Node) -> Iterator[tuple[str, float]]:
     for place, operand in enumerate(node.operands):
         value = number(operand)
         if value is not None:
-            yield f"operand {place + 1}", value
+            yield operator_of(node.op).operand_name(place) or f"operand {place + 1}", value
     attributes = node.primitive_attributes
     if attributes is not None:
         for name, value in attributes.items():

@@ -11,19 +11,19 @@ only ``irtool gate`` runs them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 from irtool.cluster.memory import Memory, memory
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.ir.collectives import Collective
 from irtool.ir.dump import Dump
-from irtool.ir.finding import CONSEQUENCE, SEVERITIES, Finding, RelatedPlace
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.linting.engine import placed
 from irtool.linting.facts import CompilationFacts, DumpFacts, Surroundings
+from irtool.linting.nesting import nested
 from irtool.linting.rule import Rule
 
 
@@ -62,15 +62,9 @@ def _facts(dump: Dump) -> DumpFacts:
 
 
 class GateRule(Rule):
-    """Looks at two dumps; a finding's node is one of the new dump.
-
-    Attributes:
-        follows_from: codes of the rules whose findings may be the cause of this one's, the most
-            likely first; empty for what is a cause itself.
-    """
+    """Looks at two dumps; a finding's node is one of the new dump."""
 
     is_default = False
-    follows_from: ClassVar[tuple[str, ...]] = ()
 
     def check(self, facts: GateFacts) -> Iterable[Finding]:
         """What became worse."""
@@ -129,46 +123,8 @@ def run_gate(
             failures.append(failed(rule, error))
             continue
         findings += [placed(finding, facts.new) for finding in said]
-    return [*nested(findings, {rule.code: rule.follows_from for rule in rules}), *failures]
-
-
-def nested(findings: Sequence[Finding], follows: Mapping[str, tuple[str, ...]]) -> list[Finding]:
-    """Causes with their consequences as related places; consequences without a cause stay.
-
-    Args:
-        findings: of all rules.
-        follows: by code, the codes that are its causes, the most likely first.
-    """
-    causes = [root for root in findings if not follows.get(root.code)]
-    below: dict[int, list[Finding]] = {}
-    alone: list[Finding] = []
-    for finding in findings:
-        codes = follows.get(finding.code)
-        if not codes:
-            continue
-        likely = (place for code in codes for place, root in enumerate(causes) if root.code == code)
-        place = next(likely, None)
-        if place is None:
-            alone.append(finding)
-        else:
-            below.setdefault(place, []).append(finding)
-    made = [_with(cause, below.get(place, ())) for place, cause in enumerate(causes)]
-    return [*made, *alone]
-
-
-def _with(cause: Finding, consequences: Sequence[Finding]) -> Finding:
-    places = tuple(
-        RelatedPlace(
-            f"{CONSEQUENCE}{consequence.code}: {consequence.message}",
-            consequence.file,
-            consequence.line,
-            consequence.column,
-            consequence.node,
-        )
-        for consequence in consequences
+    consequences = {rule.code for rule in rules if rule.follows_from}
+    told = sorted(
+        nested(findings, rules, across_files=True), key=lambda finding: finding.code in consequences
     )
-    severity = min(
-        (cause.severity, *(consequence.severity for consequence in consequences)),
-        key=SEVERITIES.index,
-    )
-    return replace(cause, severity=severity, related=(*places, *cause.related))
+    return [*told, *failures]

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from irtool.cluster.sources import forward_node
 from irtool.ir.comments import Location
 from irtool.ir.finding import Finding, RelatedPlace, SourceLine
 from irtool.ir.graph import GraphParameter, Node
@@ -44,6 +45,7 @@ def located(finding: Finding) -> Finding:
             scope=subject.scope,
             source=frames[-1] if frames else None,
             frames=frames,
+            is_backward=subject.is_backward,
         )
     return (
         _at(finding, parameter_place(subject)) if isinstance(subject, GraphParameter) else finding
@@ -63,8 +65,15 @@ def _at(finding: Finding, place: FindingPlace) -> Finding:
 
 
 def user_frames(node: Node) -> tuple[SourceLine, ...]:
-    """The user's lines of Python that made a node, outermost call first."""
-    locations = node.comments.locations or node.comments.forward_locations
+    """The user's lines of Python that made a node, outermost call first.
+
+    A gradient that MindSpore's own Python computes belongs to the line of its forward node.
+    """
+    comments = node.comments
+    return _user_lines(comments.locations) or _user_lines(comments.forward_locations)
+
+
+def _user_lines(locations: Iterable[Location]) -> tuple[SourceLine, ...]:
     return tuple(_source(location) for location in locations if not is_framework(location.path))
 
 
@@ -72,8 +81,14 @@ def cause_frames(node: Node) -> tuple[SourceLine, ...]:
     """The user's lines of what made a node of the compiler necessary.
 
     That is the next operator on its way that the user wrote: a gather is there for who reads it.
-    Where nobody reads it, or only the compiler does, it is who its value comes from.
+    Where nobody reads it, or only the compiler does, it is who its value comes from.  What belongs
+    to a gradient is there for the same line as its forward node.
     """
+    forward = forward_node(node)
+    if forward is not None and forward is not node:
+        frames = user_frames(forward) or cause_frames(forward)
+        if frames:
+            return frames
     for following in (_users, _sources):
         seen: set[Node] = {node}
         queue: deque[Node] = deque((node,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from inspect import cleandoc
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 from irtool.ir.finding import Edit, Finding, Gain, RuleText, Severity, ThresholdText
 from irtool.ir.graph import GraphParameter, Node
@@ -40,6 +40,10 @@ class Rule:
         needs: what it has to know; without it, it stays silent.
         dumps: it looks at the first of these that a compilation has; ``EVERY_DUMP``: at each.
         is_default: whether it is on without being asked for.
+        follows_from: codes of the rules whose findings may be the cause of this one's, the most
+            likely first: where one of them speaks, this one's are told below it.
+        follows_where: whether the cause may stand anywhere in the same dump, or has to be at the
+            same node (or to name it).
     """
 
     code: ClassVar[str]
@@ -55,6 +59,8 @@ class Rule:
     needs: ClassVar[tuple[Need, ...]] = ()
     dumps: ClassVar[tuple[DumpKind, ...]] = ("validate", "end")
     is_default: ClassVar[bool] = True
+    follows_from: ClassVar[tuple[str, ...]] = ()
+    follows_where: ClassVar[Literal["dump", "node"]] = "dump"
 
     def __init__(self, values: Mapping[str, int | float] | None = None) -> None:
         self.values: Mapping[str, int | float] = values or {}

@@ -28,6 +28,8 @@ class Operator:
         updates: inputs that it writes in place: afterwards they hold the new state.
         unwritten: outputs that kernels of some devices leave as they find the memory.
         weights: inputs that are parameters of the network.
+        named: places of constant inputs that are no attributes above, with what MindSpore calls
+            them.
         search: how the double recursive search treats it; None: it does not know it.
         propagates: what MindSpore's sharding propagation tries of it, if not all that is legal: a
             word of ``irtool.planning.propagation.choices``.
@@ -49,6 +51,7 @@ class Operator:
     updates: tuple[int, ...] = ()
     unwritten: tuple[int, ...] = ()
     weights: tuple[int, ...] = ()
+    named: tuple[tuple[int, str], ...] = ()
     search: Search | None = None
     propagates: str = ""
     gradients: tuple[Gradient, ...] | None = None
@@ -58,6 +61,11 @@ class Operator:
     def is_(self, trait: str) -> bool:
         """Whether it has a trait (a word of ``facts.TRAITS``)."""
         return trait in self.traits
+
+    def operand_name(self, place: int) -> str:
+        """What MindSpore calls an input, counted from 0; "" where the table does not say."""
+        names = {one.position: one.name for one in self.attributes}
+        return names.get(place) or dict(self.named).get(place, "")
 
     @property
     def is_heavy(self) -> bool:

@@ -506,6 +506,13 @@ class _Reader(Transformer[Token, Any]):
     def weights(self, items: list[Token]) -> dict[str, Any]:
         return {"weights": tuple(int(item) for item in items)}
 
+    def operands(self, items: list[tuple[int, str]]) -> dict[str, Any]:
+        return {"named": tuple(items)}
+
+    def operand(self, items: list[Token]) -> tuple[int, str]:
+        name, place = items
+        return int(place), str(name)
+
     def search(self, items: list[Token | None]) -> dict[str, Any]:
         return {"search": Search(*(str(item) if item else "" for item in items))}
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from irtool.ir.units import plural, quantity_text
-from irtool.linting.budget import MEANINGS, MEASURES, UNITS, Build, Limit, Measure
+from irtool.linting.budget import MEANINGS, MEASURES, UNITS, Limit, Measure
+from irtool.linting.trend import Build
 from irtool.report.model import Amount, Answer, Column, Element, Picture, Report, Table
 from irtool.report.page.charts import Series, line_chart
 from irtool.report.text import shortened

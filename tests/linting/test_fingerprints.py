@@ -151,7 +151,7 @@ def test_fingerprints_of_damage_outlive_a_layer_that_is_added(
         packed = FOLDER / "gate" / f"{name}.validate.ir.xz"
         text = lzma.decompress(packed.read_bytes()).decode("utf-8", "surrogateescape")
         dump.write_text(DAMAGE[code](text), encoding="utf-8", errors="surrogateescape")
-        main(["lint", str(dump), "--select", "SYN", "-f", "json", "-o", str(answer)])
+        main(["lint", str(dump), "--select", code, "-f", "json", "-o", str(answer)])
         findings = json.loads(answer.read_text(encoding="utf-8"))["findings"]
         found.append({each["fingerprint"] for each in findings if each["code"] == code})
     capsys.readouterr()

@@ -14,6 +14,7 @@ from irtool.report.findings.places import (
     code_counts,
     relative,
     rule_names,
+    seen,
     severity_counts,
 )
 from irtool.report.text import escape
@@ -89,8 +90,8 @@ def _facts(group: Alike) -> Iterator[tuple[str, str]]:
         yield "scope", finding.scope
     if len(finding.ranks) > 1:
         yield "ranks", ranks_text(finding.ranks)
-    for place in finding.related[:_MOST_PLACES]:
-        yield "see", f"{relative(place.file)}:{place.line}:{place.column}: {place.message}"
+    for line in seen(finding, _MOST_PLACES):
+        yield "see", line
     if group.others:
         yield "also", _others_text(finding, group.others)
     if finding.instead:

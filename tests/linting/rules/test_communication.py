@@ -204,7 +204,7 @@ def test_a_group_that_would_fit_into_a_node() -> None:
 
     found = the_one(lint(rule("COM006"), facts("(0, 8)")))
     assert found.message == (
-        "2 ranks on 2 nodes exchange 128 MiB a step in 1 collectives; a node holds 8 devices"
+        "2 ranks on 2 nodes exchange 128.0 MiB a step in 1 collective; a node holds 8 devices"
     )
     assert not lint(rule("COM006"), facts("(0, 1)")).findings
     mirror = "{instance name: grad_mirror_MirrorOperator}"

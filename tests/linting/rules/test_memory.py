@@ -24,7 +24,7 @@ def network(samples: Path, **options: object) -> CompilationFacts:
 def test_a_weight_that_every_device_holds_whole_is_named(samples: Path) -> None:
     found = lint(rule("MEM001", least_bytes=2048), network(samples)).findings
     assert [each.message for each in found if "mid.bias" in each.message] == [
-        "mid.bias (0 MiB) is held whole by 8 devices"
+        "mid.bias (2.0 KiB) is held whole by 8 devices"
     ]
     assert not any("up.weight" in each.message for each in found)
 

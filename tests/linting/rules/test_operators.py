@@ -45,9 +45,9 @@ def layers(*rates: str | None) -> str:
     [
         (
             ("0.9", "0.9", "1", "0.9"),
-            ["Dropout: operand 2 is 1 in layers.2, 0.9 in 3 equal layers"],
+            ["Dropout: keep_prob is 1 in layers.2, 0.9 in 3 equal layers"],
         ),
-        (("0.9", "0.9", "0.5"), ["Dropout: operand 2 is 0.5 in layers.2, 0.9 in 2 equal layers"]),
+        (("0.9", "0.9", "0.5"), ["Dropout: keep_prob is 0.5 in layers.2, 0.9 in 2 equal layers"]),
         (
             ("0.9", None, "0.9", "0.9"),
             ["Dropout is missing in layers.1, and stands in 3 equal layers"],

@@ -95,6 +95,6 @@ def test_a_weight_that_two_stages_hold(samples: Path) -> None:
     text = dump_of("%0(a) = PrimFunc_ReLU(%para1_table)", parameters=(table,))
     linted = lint_ranks(rule("PIP003", least_bytes=4096), stages(text, text))
     found = the_one(linted)
-    assert found.message == "table (0 MiB) is held by stages 0 and 1"
+    assert found.message == "table (16.0 KiB) is held by stages 0 and 1"
     assert found.line == 4
     assert not lint_ranks(rule("PIP003"), stages(text, text)).findings

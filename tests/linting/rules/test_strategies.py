@@ -102,7 +102,7 @@ def test_small_products_may_leave_devices_idle() -> None:
 def test_a_redistribution_of_a_large_tensor() -> None:
     facts = network(matmul(0, "%para1_x", "((8, 1), (1, 1))"), relu(1, "%0", "((1, 1))"))
     found = the_one(lint(rule("STR005", least_bytes=1 << 20), facts))
-    assert found.message == "MatMul to ReLU: AllGather of 56 MiB on each device"
+    assert found.message == "MatMul to ReLU: AllGather of 56.0 MiB on each device"
     assert [each.node for each in found.related] == ["%0"]
     assert not lint(rule("STR005"), facts).findings
 

@@ -75,6 +75,31 @@ def test_a_reference_to_nothing_is_named(operand: str) -> None:
     assert found.message == f"{operand} is defined nowhere in this dump"
 
 
+def test_all_that_is_missing_is_one_finding() -> None:
+    text = dump_of("%0(a) = PrimFunc_Add(%7, %8)", "%1(b) = PrimFunc_Mul(%7, %9)")
+    found = the_one(lint(rule("SYN010"), compilation({"validate": text})))
+    assert found.message == "%7 and 2 others are defined nowhere in this dump"
+    assert [(each.line, each.message) for each in found.related] == [
+        (7, "reads %7"),
+        (6, "reads %8"),
+        (7, "reads %9"),
+    ]
+
+
+def test_lines_below_one_that_cannot_be_read_are_its_rest() -> None:
+    statement = "  $1(b) = PrimFunc_GeLU(%0)\n      : (<Tensor[Float32], (8)>) -> (<null>)\n"
+    text = FINE.replace("  Return(%1)", f"{statement}  Return(%0)")
+    found = the_one(lint(rule("SYN001"), compilation({"other": text})))
+    assert found.severity == "info"  # nothing else shows damage
+    assert [place.line for place in found.related] == [found.line + 1]
+
+
+def test_a_line_of_types_without_its_statement_is_damage() -> None:
+    types = "      : (<Tensor[Float32], (8)>) -> (<Tensor[Float32], (8)>)\n"
+    text = FINE.replace("  Return(%1)", f"      # Scope: (Default)\n{types}  Return(%1)")
+    assert the_one(lint(rule("SYN001"), compilation({"other": text}))).severity == "error"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -9,6 +9,7 @@ from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import NodeRule
+from irtool.sharding.own_code import REDUCER
 
 
 class CollectiveOfOne(NodeRule):
@@ -22,7 +23,8 @@ class CollectiveOfOne(NodeRule):
         A group of one rank has nobody to talk to, yet the operator is launched, takes a
         communication stream, and keeps its neighbours from being fused. It comes from user
         code that builds a group from a rank's own number, or from a model written for more devices
-        than it runs on. What MindSpore itself puts in for one device is not told.
+        than it runs on. What MindSpore itself puts in for one device (the reductions of
+        `DistributedGradReducer` too) is not told.
         """
     hint = "leave the collective out where its group has one rank"
     bad = '%8(x) = PrimFunc_AllReduce(%7) {group: "solo", rank_list: (0), op: "sum"}'
@@ -38,6 +40,7 @@ class CollectiveOfOne(NodeRule):
             collective is None
             or collective.is_virtual
             or collective.origin not in ("user code", "unknown")
+            or REDUCER in (node.scope or "")
         ):
             return
         if collective.ranks is not None and len(collective.ranks) == 1:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
+from irtool.ir.units import bytes_text
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import MIB, NodeRule, Threshold
 from irtool.linting.rules.communication.chains import only_reader
@@ -46,8 +47,7 @@ class GatherThenSlice(NodeRule):
         kept = cut.output_bytes if cut is not None else None
         if cut is not None and kept is not None and 0 < kept <= gathered // 2:
             yield self.finding(
-                f"AllGather collects {gathered / MIB:,.0f} MiB, of which "
-                f"{kept / MIB:,.0f} MiB are kept",
+                f"AllGather collects {bytes_text(gathered)}, of which {bytes_text(kept)} are kept",
                 node,
                 related=(("the rest is cut off here", cut),),
             )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from irtool.ir.collectives import Collective
 from irtool.ir.finding import Finding
+from irtool.ir.units import bytes_text, plural
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import MIB, DumpRule, Threshold
 
@@ -48,8 +49,8 @@ class CrossesNodes(DumpRule):
             if moved >= self.least_bytes:
                 nodes = len({rank // size for rank in ranks})
                 yield self.finding(
-                    f"{len(ranks)} ranks on {nodes} nodes exchange {moved / MIB:,.0f} MiB a step "
-                    f"in {len(crossing)} collectives; a node holds {size} devices",
+                    f"{len(ranks)} ranks on {nodes} nodes exchange {bytes_text(moved)} a step "
+                    f"in {plural(len(crossing), 'collective')}; a node holds {size} devices",
                     max(crossing, key=_bytes).node,
                     key=f"{len(ranks)} ranks",
                 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
+from irtool.ir.units import bytes_text
 from irtool.linting.gate import CollectiveChange, GateFacts, GateRule, collective_changes
-from irtool.linting.rule import MIB, Threshold
+from irtool.linting.rule import Threshold
 
 
 class MoreCollectives(GateRule):
@@ -40,13 +41,15 @@ class MoreCollectives(GateRule):
                 first = added[0]
                 yield self.finding(
                     f"{more} more {change.label}: {len(change.old)} became {len(change.new)}, "
-                    f"{_bytes(change) / MIB:+,.1f} MiB",
+                    f"{_more(change)}",
                     first.node,
                     related=tuple(("another one", item.node) for item in added[1:6]),
                     key=change.label,
                 )
 
 
-def _bytes(change: CollectiveChange) -> int:
+def _more(change: CollectiveChange) -> str:
     old, new = (sum(item.bytes or 0 for item in side) for side in (change.old, change.new))
-    return new - old
+    if new == old:
+        return "of as many bytes in all"
+    return f"{bytes_text(abs(new - old))} {'more' if new > old else 'less'}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
+from irtool.ir.units import told_apart
 from irtool.linting.gate import GateFacts, GateRule, collective_changes
-from irtool.linting.rule import MIB, Threshold
+from irtool.linting.rule import Threshold
 
 
 class LargerCollectives(GateRule):
@@ -37,8 +38,9 @@ class LargerCollectives(GateRule):
             grew = new - old
             if grew >= self.least_bytes and grew * 100 > self.most_percent * old:
                 largest = max(change.new, key=lambda item: item.bytes or 0)
+                before, now = told_apart(old, new, "bytes")
                 yield self.finding(
-                    f"{change.label} moves {new / MIB:,.1f} MiB instead of {old / MIB:,.1f} MiB",
+                    f"{change.label} moves {now} instead of {before}",
                     largest.node,
                     key=change.label,
                 )

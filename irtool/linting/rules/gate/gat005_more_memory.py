@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
+from irtool.ir.units import told_apart
 from irtool.linting.gate import GateFacts, GateRule
 from irtool.linting.rule import MIB, Threshold
 
@@ -47,7 +48,8 @@ class MoreMemory(GateRule):
 
 
 def _text(what: str, old: int, new: int) -> str:
-    return f"{what}: {old / MIB:,.1f} MiB became {new / MIB:,.1f} MiB"
+    before, now = told_apart(old, new, "bytes")
+    return f"{what}: {before} became {now}"
 
 
 def _line(facts: GateFacts) -> int:

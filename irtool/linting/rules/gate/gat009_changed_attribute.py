@@ -37,8 +37,8 @@ class ChangedAttribute(GateRule):
         seeds and the sizes that a Reshape is given are not compared.
         """
     hint = "update the golden dump if the change is meant"
-    bad = "Dropout: operand 2: 0.9 → 0.5 in layers.1"
-    good = "Dropout: operand 2: 0.9"
+    bad = "Dropout: keep_prob: 0.9 → 0.5 in layers.1"
+    good = "Dropout: keep_prob: 0.9"
     cases = (
         "tests/linting/evidence/gate/later_rate_gated.validate",
         "tests/linting/evidence/gate/epsilon_gated.validate",

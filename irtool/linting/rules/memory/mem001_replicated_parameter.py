@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
+from irtool.ir.units import bytes_text
 from irtool.linting.facts import DumpFacts
 from irtool.linting.layers import kind_of
 from irtool.linting.rule import MIB, ReportRule, Threshold
@@ -46,7 +47,7 @@ class ReplicatedParameter(ReportRule):
             more = f" and {len(others)} more like it" if others else ""
             quantifier = "each " if others else ""
             yield self.finding(
-                f"{item.report.name}{more} ({quantifier}{size / MIB:,.0f} MiB) "
+                f"{item.report.name}{more} ({quantifier}{bytes_text(size)}) "
                 f"{'are' if others else 'is'} held whole by {replicas} devices",
                 item.report.user,
                 item.report.parameter,

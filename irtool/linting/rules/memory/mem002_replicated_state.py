@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
+from irtool.ir.units import bytes_text
 from irtool.linting.facts import DumpFacts
-from irtool.linting.rule import GIB, MIB, ReportRule, Threshold
+from irtool.linting.rule import GIB, ReportRule, Threshold
 from irtool.linting.rules.memory.parameters import held_parameters
 from irtool.sharding.network.report import CheckResult
 
@@ -41,8 +42,8 @@ class ReplicatedState(ReportRule):
             return
         largest = max(states, key=lambda item: item.slice)
         yield self.finding(
-            f"{kept / MIB:,.0f} MiB of optimizer state on each device are kept alike by up to "
-            f"{max(item.replicas for item in states)} of them; {saved / MIB:,.0f} MiB could go",
+            f"{bytes_text(kept)} of optimizer state on each device are kept alike by up to "
+            f"{max(item.replicas for item in states)} of them; {bytes_text(saved)} could go",
             parameter=largest.report.parameter,
             key="optimizer state",
         )

@@ -8,6 +8,7 @@ from irtool.cluster.liveness import Buffer, Liveness, liveness
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.phases import Phase
+from irtool.ir.units import bytes_text
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import MIB, DumpRule, Threshold
 
@@ -55,7 +56,7 @@ class LongLivedActivation(DumpRule):
             if facts.phases.get(node) == "forward":
                 reported.add(node)
                 yield self.finding(
-                    f"{node.op} makes {(buffer.size or 0) / MIB:,.0f} MiB that are kept across "
+                    f"{node.op} makes {bytes_text(buffer.size or 0)} that are kept across "
                     "the whole backward pass",
                     node,
                 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
+from irtool.ir.units import bytes_text
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import KIB, MIB, ReportRule, Threshold
 from irtool.linting.rules.memory.parameters import HeldParameter, held_parameters
@@ -55,7 +56,7 @@ class NotShardedByOptimizer(ReportRule):
         if total >= self.least_total:
             yield self.finding(
                 f"{len(small):,} weights below {report.context.threshold} KiB stay whole: "
-                f"{total / MIB:,.0f} MiB in all",
+                f"{bytes_text(total)} in all",
                 parameter=small[0].report.parameter,
                 hint="lower parallel_optimizer_threshold",
                 key="below the threshold",

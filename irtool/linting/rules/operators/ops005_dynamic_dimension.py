@@ -8,11 +8,14 @@ from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.items import Parameter
 from irtool.ir.operators import PLUMBING
-from irtool.ir.types import Abstract
 from irtool.ir.units import count_text, plural
 from irtool.linting.facts import DumpFacts
 from irtool.linting.places import user_frames
 from irtool.linting.rule import DumpRule
+from irtool.linting.rules.strategies.unknown_sizes import (
+    is_refused_for_unknown_size,
+    unknown_dimensions,
+)
 from irtool.sharding.network.symbols import sizes_of_parameter
 
 _SHAPES = frozenset(("Shape", "TensorShape", "ShapeCalc", "DynamicShape"))
@@ -36,7 +39,7 @@ class DynamicDimension(DumpRule):
         A warning where it keeps something from being done: operators find out shapes in every step,
         or, in a network with collectives, no number is known to divide the dimension, so that no
         strategy can split it (before the parallel pass: behind it an input is a slice). Else an
-        info.
+        info. Where MindSpore refuses a strategy for it, STR001 says so instead.
         """
     hint = (
         "give fixed sizes (drop_remainder=True, padding to a few lengths), or set_inputs with "
@@ -62,6 +65,8 @@ class DynamicDimension(DumpRule):
         shapes = [node for node in computed if node.op in _SHAPES]
         if not unknown and not shapes:
             return  # nothing depends on it
+        if is_refused_for_unknown_size(facts.compilation):
+            return  # STR001 tells of it
         unsplittable = _cannot_be_split(inputs, facts) if facts.collectives else []
         dimensions = [
             f"dimension {axis} of {item.name}"
@@ -88,12 +93,6 @@ class DynamicDimension(DumpRule):
             related=[("finds out a shape", node) for node in shapes[:5]],
             key="dynamic",
         )
-
-
-def unknown_dimensions(value: Abstract | None) -> list[int]:
-    """Dimensions of a tensor that are not known, from 0."""
-    dimensions = value.dimensions if value is not None else None
-    return [axis for axis, size in enumerate(dimensions or ()) if size < 0]
 
 
 def _cannot_be_split(inputs: list[Parameter], facts: DumpFacts) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from irtool.ir.finding import Finding
 from irtool.ir.items import Parameter
 from irtool.ir.parameter_roles import parameter_roles
+from irtool.ir.units import bytes_text
 from irtool.linting.facts import RunFacts
 from irtool.linting.rule import MIB, RunRule, Threshold
 from irtool.linting.rules.pipeline.stages import one_a_stage
@@ -50,7 +51,7 @@ class SharedParameter(RunRule):
             size = max(item.size or 0 for item in by_stage.values())
             numbers = " and ".join(map(str, sorted(by_stage)))
             yield self.finding(
-                f"{name} ({size / MIB:,.0f} MiB) is held by stages {numbers}",
+                f"{name} ({bytes_text(size)}) is held by stages {numbers}",
                 line=by_stage[first].line,
                 rank=rank,
                 key=name,

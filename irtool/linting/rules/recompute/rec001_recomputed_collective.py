@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from irtool.ir.collectives import Collective
 from irtool.ir.finding import Finding
+from irtool.ir.units import bytes_text
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import MIB, DumpRule, Threshold
 
@@ -44,7 +45,7 @@ class RecomputedCollective(DumpRule):
         )
         count = f"{len(again)} collectives" if len(again) > 1 else "a collective"
         yield self.finding(
-            f"recomputation runs {count} again: {moved / MIB:,.0f} MiB a step",
+            f"recomputation runs {count} again: {bytes_text(moved)} a step",
             dearest.node,
             related=others[:20],
         )

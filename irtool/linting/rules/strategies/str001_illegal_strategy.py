@@ -6,15 +6,28 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from irtool.ir.finding import Finding
 from irtool.ir.graph import node_of
+from irtool.ir.units import plural
 from irtool.linting.accepted import REPORT, is_accepted
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import ReportRule
+from irtool.linting.rules.strategies.unknown_sizes import NOT_DIVISIBLE, is_for_unknown_size
 from irtool.operators.call import Strategy
 from irtool.sharding.network.report import CheckResult
 from irtool.sharding.suggest import legal_instead
 
 DEVICE_LIST = "device-list"
 """The check that holds on first-generation Ascend 910 only."""
+
+
+_PLACED = frozenset((NOT_DIVISIBLE, "strategy-value", "not-power-of-two"))
+"""Checks whose messages say behind a colon where it is."""
+_MOST_PLACES = 50
+"""Operators that are named beside the first."""
+_UNSURE = "say which chip it is: --soc Ascend910B"
+_UNKNOWN = (
+    "nothing is known to divide this dimension: give the input a fixed size, or set_inputs with "
+    "Symbol(divisor=N)"
+)
 
 
 class IllegalStrategy(ReportRule):
@@ -27,7 +40,8 @@ class IllegalStrategy(ReportRule):
     explanation = """
         MindSpore's parallel pass would stop here: the strategy does not fit the operator's shape,
         asks for more devices than a stage has, or contradicts another one. MindSpore names only the
-        first reason; this rule tells all of them. `irtool check` shows the same with device
+        first reason; this rule tells all of them, operators that are refused for the same reason
+        (one size, by one number) as one. `irtool check` shows the same with device
         matrices and layouts.
 
         Where a later dump of the same compilation is there, MindSpore did accept the network: then
@@ -53,15 +67,24 @@ class IllegalStrategy(ReportRule):
             return
         instead = facts.kept("instead", lambda: legal_instead(report))
         context = facts.compilation.surroundings.context or {}
+        causes: dict[tuple[str, str], list[Finding]] = {}
         for finding in refused:
-            unsure = finding.code == DEVICE_LIST and "soc" not in context
+            causes.setdefault((finding.code, _reason(finding)), []).append(finding)
+        for first, *others in causes.values():
+            unsure = first.code == DEVICE_LIST and "soc" not in context
+            more = f"; so {_are(others)} for the same reason" if others else ""
             yield self.finding(
-                f"{finding.op}: {finding.message}" if finding.op else finding.message,
-                node_of(finding),
-                hint="say which chip it is: --soc Ascend910B" if unsure else "",
-                fix=_fix(finding, instead),
+                _text(first) + more,
+                node_of(first),
+                hint=_UNSURE if unsure else _UNKNOWN if is_for_unknown_size(first) else "",
+                fix=_fix(first, instead),
                 severity="warning" if unsure else None,
-                key=finding.code,
+                related=[
+                    (_place(other, instead), node)
+                    for other in others[:_MOST_PLACES]
+                    if (node := node_of(other)) is not None
+                ],
+                key=first.code,
             )
 
     def _doubt(self, refused: Sequence[Finding]) -> Finding:
@@ -75,6 +98,28 @@ class IllegalStrategy(ReportRule):
             related=[(message, node) for message, node in others if node is not None],
             key=first.code,
         )
+
+
+def _text(finding: Finding) -> str:
+    return f"{finding.op}: {finding.message}" if finding.op else finding.message
+
+
+def _reason(finding: Finding) -> str:
+    """What several operators may be refused for alike: without the place in each."""
+    return finding.message.partition(": ")[0] if finding.code in _PLACED else finding.message
+
+
+def _are(others: Sequence[Finding]) -> str:
+    count = plural(len(others), "other operator")
+    return f"is {count}" if len(others) == 1 else f"are {count}"
+
+
+def _place(finding: Finding, instead: Mapping[Finding, Sequence[Strategy]]) -> str:
+    """Another operator that is refused for the same, and what would be legal there."""
+    fix = _fix(finding, instead)
+    where = finding.message.partition(": ")[2] if finding.code in _PLACED else ""
+    text = f"{finding.op or 'here'} likewise" + (f": {where}" if where else "")
+    return text + (f"; legal is {fix}" if fix else "")
 
 
 def _fix(finding: Finding, instead: Mapping[Finding, Sequence[Strategy]]) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
+from irtool.ir.units import bytes_text
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import MIB, ReportRule, Threshold
 from irtool.linting.rules.strategies.received import (
@@ -44,6 +45,8 @@ class HotRedistribution(ReportRule):
         %8(b) = PrimFunc_GeLU(%7) {in_strategy: ((8, 1))}
         """
     cases = ("tests/linting/evidence/random_moe_0193.begin",)
+    follows_from = ("STR003",)
+    follows_where = "node"
     least_bytes = Threshold(64 * MIB, "bytes", "edges on which a device receives so many are told")
 
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
@@ -60,7 +63,7 @@ class HotRedistribution(ReportRule):
             is_meant = all(is_tensor_parallel(edge, report) for edge in edges)
             yield self.finding(
                 f"{' and '.join([*texts, edge_text(first)])}: {', '.join(dict.fromkeys(steps))} of "
-                f"{received / MIB:,.0f} MiB on each device",
+                f"{bytes_text(received)} on each device",
                 consumer,
                 severity="info" if is_meant else None,
                 related=[("the tensor comes from here", ends(edge)[0]) for edge in edges],

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from irtool.ir.dump import Dump
-from irtool.ir.finding import Finding, Severity
+from irtool.ir.finding import SEVERITIES, Finding, RelatedPlace, Severity
 from irtool.ir.graph import Unresolved
 from irtool.linting.accepted import REPORT
 from irtool.linting.facts import DumpFacts
@@ -14,6 +15,8 @@ from irtool.linting.rule import EVERY_DUMP, DumpKind, DumpRule
 
 _DAMAGE = frozenset(("SYN003", "SYN005", "SYN006", "SYN007", "SYN008"))
 """Problems that only damage makes; those that are irtool's own may look like damage elsewhere."""
+_MOST_BELOW = 20
+"""Unreadable lines below another one that a finding names."""
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
@@ -23,22 +26,40 @@ class ReadingRule(DumpRule):
     dumps: ClassVar[tuple[DumpKind, ...]] = EVERY_DUMP
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:
-        for problem in facts.dump.problems:
-            if problem.code == self.code:
-                severity, hint = self.blamed(problem, facts)
-                yield self.finding(
-                    problem.message,
-                    line=problem.line,
-                    column=problem.column,
-                    text=problem.statement.split("\n", 1)[0],
-                    hint=hint,
-                    severity=severity,
-                    key=problem.statement[:200],
-                )
+        own = [problem for problem in facts.dump.problems if problem.code == self.code]
+        for first, *below in _runs(own):
+            severity, hint = min(
+                (self.blamed(problem, facts) for problem in (first, *below)),
+                key=lambda blame: SEVERITIES.index(blame[0]),
+            )
+            finding = self.finding(
+                first.message,
+                line=first.line,
+                column=first.column,
+                text=first.statement.split("\n", 1)[0],
+                hint=hint,
+                severity=severity,
+                key=first.statement[:200],
+            )
+            places = (RelatedPlace("nor this", facts.path, each.line, each.column)
+                      for each in below[:_MOST_BELOW])  # fmt: skip
+            yield replace(finding, related=tuple(places))
 
     def blamed(self, problem: Finding, facts: DumpFacts) -> tuple[Severity, str]:
         """How grave a problem is, and what to do about it."""
         return problem.severity, problem.hint
+
+
+def _runs(problems: Sequence[Finding]) -> Iterator[list[Finding]]:
+    """Problems in lines right below each other together: what follows the first is its rest."""
+    run: list[Finding] = []
+    for problem in problems:
+        if run and problem.line != run[-1].line + 1:
+            yield run
+            run = []
+        run.append(problem)
+    if run:
+        yield run
 
 
 class DoubtfulReading(ReadingRule):
@@ -55,8 +76,10 @@ def is_damaged(dump: Dump) -> bool:
     """Whether a dump shows itself that a part of it is missing or not its own."""
     if any(problem.code in _DAMAGE for problem in dump.problems):
         return True
-    if any(problem.code == "SYN001" for problem in dump.problems):
-        return False  # what nobody could read is missed by what refers to it
+    unreadable = [problem for problem in dump.problems if problem.code == "SYN001"]
+    if unreadable:
+        # What nobody could read is missed by what refers to it.
+        return any(_has_lost_its_statement(first) for first, *_ in _runs(unreadable))
     return any(
         isinstance(graph.source(reference), Unresolved)
         for graph in dump.graphs
@@ -64,6 +87,11 @@ def is_damaged(dump: Dump) -> bool:
         for node in graph.nodes
         for reference in node.references()
     )
+
+
+def _has_lost_its_statement(problem: Finding) -> bool:
+    """Whether what cannot be read is the line of types of a statement that is not there."""
+    return problem.statement.lstrip().startswith(": (<")
 
 
 def is_whole(statement: str) -> bool:

@@ -25,3 +25,4 @@ class UnreadableStatement(DoubtfulReading):
     bad = "  %4(CNode_9) = PrimFunc_MatMul(%2, %3"
     good = "  %4(CNode_9) = PrimFunc_MatMul(%2, %3, Bool(0), Bool(1)) cnode_attrs: {}"
     cases = ("tests/linting/evidence/gate/golden_mixer.validate, damaged",)
+    follows_from = ("SYN003", "SYN008")

@@ -27,3 +27,4 @@ class UnreadableTypeLine(DoubtfulReading):
             : (<Tensor[Float32], (8, 16)>) -> (<Tensor[Float32], (8, 16)>)
         """
     cases = ("tests/linting/evidence/gate/golden_mixer.validate, damaged",)
+    follows_from = ("SYN003", "SYN008", "SYN001")

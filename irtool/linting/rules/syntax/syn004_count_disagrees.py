@@ -23,3 +23,4 @@ class CountDisagrees(DoubtfulReading):
     bad = "# Total number of cnodes: 12   (of which 11 are there)"
     good = "# Total number of cnodes: 12   (all of which are there)"
     cases = ("tests/linting/evidence/gate/golden_mixer.validate, damaged",)
+    follows_from = ("SYN003", "SYN007", "SYN008", "SYN001", "SYN009", "SYN010")

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from irtool.ir.finding import Finding
-from irtool.ir.graph import Unresolved
+from irtool.ir.graph import Node, Unresolved
+from irtool.ir.units import plural
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import EVERY_DUMP, DumpKind, DumpRule
 from irtool.syntax.printer import print_value
@@ -35,19 +36,28 @@ class DanglingReference(DumpRule):
         %5(CNode_11) = PrimFunc_GeLU(%4)
         """
     cases = ("tests/linting/evidence/gate/golden_mixer.validate, damaged",)
+    follows_from = ("SYN007", "SYN008", "SYN009")
     dumps: ClassVar[tuple[DumpKind, ...]] = EVERY_DUMP
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:
         if _is_explained(facts):
             return
+        missing: dict[str, list[Node]] = {}
         for graph in facts.dump.graphs:
             if graph.head is None:
                 continue
             for node in graph.nodes:
                 for reference in node.references():
                     if isinstance(graph.source(reference), Unresolved):
-                        what = f"{print_value(reference)} is defined nowhere in this dump"
-                        yield self.finding(what, node, key=node.op)
+                        missing.setdefault(print_value(reference), []).append(node)
+        if missing:
+            (name, (first, *others)), *more = missing.items()
+            what = f"{name} and {plural(len(more), 'other')} are" if more else f"{name} is"
+            readers = [(f"reads {name}", node) for node in others]
+            readers += [(f"reads {other}", node) for other, nodes in more for node in nodes]
+            yield self.finding(
+                f"{what} defined nowhere in this dump", first, related=readers[:20], key=first.op
+            )
 
 
 def _is_explained(facts: DumpFacts) -> bool:
