@@ -88,11 +88,12 @@ class Comments:
     the text and a function that reads it; printing goes through the lines that it returns.
     """
 
-    __slots__ = ("_decode", "_lines", "_scope", "_text")
+    __slots__ = ("_decode", "_lines", "_rest", "_scope", "_text")
 
     def __init__(self, lines: tuple[CommentLine, ...] = ()) -> None:
         self._lines: tuple[CommentLine, ...] | None = lines
         self._text = ""
+        self._rest: str | None = None
         self._scope: Scope | EllipsisType | None = ...
         self._decode: Callable[[str], tuple[CommentLine, ...]] | None = None
 
@@ -100,16 +101,21 @@ class Comments:
     def deferred(
         cls,
         text: str,
+        rest: str | None,
         decode: Callable[[str], tuple[CommentLine, ...]],
         scope: Scope | EllipsisType | None = ...,
     ) -> Comments:
-        """Comments whose ``text`` (whole lines) ``decode`` reads when they are first needed.
+        """Comments that are read when they are first needed.
 
-        ``scope``: the scope among them, None if there is none; left out where nobody looked yet.
+        Args:
+            text: their first lines.
+            rest: the lines after these, which other comments may share; None where there are none.
+            decode: reads whole lines.
+            scope: the scope among them, None if there is none; left out where nobody looked yet.
         """
         comments = cls()
-        comments._lines, comments._text, comments._decode = None, text, decode
-        comments._scope = scope
+        comments._lines, comments._text, comments._rest = None, text, rest
+        comments._decode, comments._scope = decode, scope
         return comments
 
     @property
@@ -117,14 +123,18 @@ class Comments:
         """All comment lines in printed order."""
         if self._lines is None:
             assert self._decode is not None
-            self._lines = self._decode(self._text)
-            self._text, self._decode = "", None
+            self._lines = self._decode(self._whole_text)
+            self._text, self._rest, self._decode = "", None, None
         return self._lines
 
     @property
     def unread(self) -> str | None:
         """The text of comments that nobody has looked at yet; None once they are read."""
-        return None if self._lines is not None else self._text
+        return None if self._lines is not None else self._whole_text
+
+    @property
+    def _whole_text(self) -> str:
+        return self._text if self._rest is None else f"{self._text}\n{self._rest}"
 
     @property
     def known_scope(self) -> Scope | EllipsisType | None:
@@ -143,10 +153,11 @@ class Comments:
         if self._lines is not None or self._decode is None:
             yield from self.lines
             return
-        decode, rest = self._decode, self._text
-        while rest:
-            text, _, rest = rest.partition("\n")
-            yield from decode(text)
+        for part in (self._text, self._rest):
+            rest = part or ""
+            while rest:
+                text, _, rest = rest.partition("\n")
+                yield from self._decode(text)
 
     @property
     def locations(self) -> tuple[Location, ...]:
@@ -175,7 +186,7 @@ class Comments:
     def is_backward(self) -> bool:
         """Whether the compiler names a forward node for this one."""
         if self._lines is None:
-            return "# Corresponding forward node candidate:" in self._text
+            return _FORWARD in self._text or (self._rest is not None and _FORWARD in self._rest)
         return any(isinstance(line, Heading) and line.opens_forward for line in self._lines)
 
     def __len__(self) -> int:
@@ -194,4 +205,37 @@ class Comments:
         return Comments, (self.lines,)
 
 
+_FORWARD = "# Corresponding forward node candidate:"
 NO_COMMENTS = Comments()
+
+
+class CommentTexts:
+    """Makes comments of one dump out of their texts, and keeps what they have in common once.
+
+    The scope, which comes first, is each statement's own; the lines of code after it are those of
+    all statements that the same code made, in every layer.
+
+    Args:
+        decode: reads comment lines.
+    """
+
+    def __init__(self, decode: Callable[[str], tuple[CommentLine, ...]]) -> None:
+        self._decode = decode
+        self._rests: dict[str, str] = {}
+        self._known: dict[tuple[str, str | None], Comments] = {}
+
+    def comments(self, text: str) -> Comments:
+        """Comments of whole lines; equal texts give one object."""
+        key = self._parted(text)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = Comments.deferred(*key, self._decode)
+        return known
+
+    def with_scope(self, text: str, scope: Scope | EllipsisType | None) -> Comments:
+        """Comments whose scope may be known already: see :meth:`Comments.deferred`."""
+        return Comments.deferred(*self._parted(text), self._decode, scope)
+
+    def _parted(self, text: str) -> tuple[str, str | None]:
+        first, line_feed, rest = text.partition("\n")
+        return first, self._rests.setdefault(rest, rest) if line_feed else None

@@ -25,7 +25,7 @@ from typing import Any, cast
 import msgspec
 
 from irtool.ir import items, statement, types, values
-from irtool.ir.comments import NO_COMMENTS, CommentLine, Comments, Scope
+from irtool.ir.comments import NO_COMMENTS, CommentLine, Comments, CommentTexts, Scope
 from irtool.ir.dump import Dump, LineEnds
 from irtool.ir.graph import Graph, Node
 
@@ -284,6 +284,7 @@ def model_from(data: bytes, text: str, path: str, decode: Decode) -> Dump:
     """
     document = _DECODER.decode(data)
     known: list[Any] = [*_ALWAYS, *document.texts, *document.numbers]
+    texts = CommentTexts(decode)
     for batch in document.batches:
         kind = _CLASSES[batch.kind]
         if kind is tuple:
@@ -291,7 +292,7 @@ def model_from(data: bytes, text: str, path: str, decode: Decode) -> Dump:
         elif kind is Comments:
             columns = (_values(column, batch.count, known) for column in batch.columns)
             known += [
-                Comments.deferred(text[start:end], decode, scope)
+                texts.with_scope(text[start:end], scope)
                 for start, end, scope in zip(*columns, strict=False)  # constant columns have no end
             ]
         else:

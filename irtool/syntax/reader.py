@@ -152,7 +152,7 @@ class _Reading(StatementReader):
             made_list = self.records.parameter_list(*self.hidden(line))
             return replace(made_list, line=number)
         if line.startswith(("# In file ", "# SideEffect: ")):
-            return CommentBlock(self.records.comments(line), number)
+            return CommentBlock(self.comments.comments(line), number)
         if scanner.ELISION.match(line):
             return Text(line, "elision", number)
         marker = scanner.MARKER.match(line)
@@ -230,7 +230,7 @@ class _Reading(StatementReader):
         if scanner.ELISION.match(line):
             return Text(line, "elision", number)
         if line.lstrip().startswith("#"):
-            return CommentBlock(self.records.comments(line), number)
+            return CommentBlock(self.comments.comments(line), number)
         self._not_a_line(line, number, Unreadable("expected a statement", 0))
         return Opaque(line, number)
 

@@ -261,10 +261,6 @@ class Records:
         template, holes = self._properties.read(text)
         return template(holes)
 
-    def comments(self, text: str) -> Comments:
-        """Comment lines (whole lines), read when first asked for."""
-        return Comments.deferred(text, self.comment_lines)
-
     def comment_lines(self, text: str) -> tuple[CommentLine, ...]:
         """Comment lines (whole lines), read at once."""
         known = self._known_comments

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from irtool.ir.comments import NO_COMMENTS, Comments
+from irtool.ir.comments import NO_COMMENTS, CommentTexts
 from irtool.ir.finding import Finding, Severity
 from irtool.ir.graph import Item
 from irtool.ir.items import CommentBlock, Opaque
@@ -34,7 +34,7 @@ class StatementReader:
         self.odd = OddLabels(text)
         self.has_odd = bool(self.odd)
         self.types: dict[str, tuple[Signature | None, tuple[TextSignature, ...]]] = {}
-        self.known_comments: dict[str, Comments] = {}
+        self.comments = CommentTexts(records.comment_lines)
 
     # ---- statements
 
@@ -81,7 +81,7 @@ class StatementReader:
         template, holes = self.records.statement(record, restore)
         known = self.types.get(types)
         if known is not None:
-            block = self._comments(comments) if comments else NO_COMMENTS
+            block = self.comments.comments(comments.removesuffix("\n")) if comments else NO_COMMENTS
             return [template.node(holes, known[0], known[1], block, line, style)]
         return self._with_types(template, holes, types, comments, line, style)
 
@@ -94,7 +94,7 @@ class StatementReader:
         line: int,
         style: StatementStyle,
     ) -> list[Item]:
-        block = self._comments(comments) if comments else NO_COMMENTS
+        block = self.comments.comments(comments.removesuffix("\n")) if comments else NO_COMMENTS
         if not types:
             return [template.node(holes, None, (), block, line, style)]
         bare = template.node(holes, None, (), NO_COMMENTS, line, style)
@@ -151,13 +151,6 @@ class StatementReader:
             else:
                 texts.append(read.line)
         return signature, tuple(texts), strategy
-
-    def _comments(self, text: str) -> Comments:
-        known = self.known_comments.get(text)
-        if known is None:
-            body = text.removesuffix("\n")
-            known = self.known_comments[text] = self.records.comments(body)
-        return known
 
     def hidden(self, record: str) -> tuple[str, Restore | None]:
         if self.has_odd:

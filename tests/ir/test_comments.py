@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from irtool.ir.comments import CommentLine, Comments, Location, Remark, Scope
+import gc
+
+import pytest
+
+from irtool.ir.comments import CommentLine, Comments, CommentTexts, Location, Remark, Scope
 
 _LINES: dict[str, CommentLine] = {
     "a remark": Remark("a remark"),
@@ -17,7 +21,7 @@ def _read(text: str, seen: list[str]) -> Comments:
         seen.extend(lines)
         return tuple(_LINES[line] for line in lines)
 
-    return Comments.deferred(text, decode)
+    return CommentTexts(decode).comments(text)
 
 
 def test_the_scope_is_read_without_what_stands_behind_it():
@@ -40,3 +44,16 @@ def test_a_scope_is_the_same_whether_lines_were_read_before_or_are_read_afterwar
 def test_comments_without_a_scope_have_none():
     assert _read("a remark\na place", []).scope is None
     assert Comments().scope is None
+
+
+@pytest.mark.parametrize("text", ["", "one", "one\n", "one\ntwo", "one\ntwo\n", "one\n\nthree"])
+def test_the_text_of_comments_stays_as_it_was(text: str) -> None:
+    assert _read(text, []).unread == text
+
+
+def test_what_follows_the_first_line_is_kept_once() -> None:
+    texts = CommentTexts(lambda text: ())
+    made = [texts.comments(f"scope {number}\n{'a place' * 100}") for number in range(9)]
+    held = [text for one in made for text in gc.get_referents(one) if isinstance(text, str)]
+    assert len({id(text) for text in held if text.startswith("a place")}) == 1
+    assert texts.comments("scope 3\n" + "a place" * 100) is made[3]
