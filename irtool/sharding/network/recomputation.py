@@ -98,8 +98,15 @@ def communicates_again(node: Node) -> bool:
     return in_recomputed_cell(node) and node.attribute(COMMUNICATES_AGAIN) is not False
 
 
-def _communicates(chain: Redistribution) -> bool:
-    return any(step.is_collective for step in chain.operators or ())
+def _stays(chain: Redistribution, node: Node) -> bool:
+    """Whether what is inserted before an operator, or in its place, is kept.
+
+    ``mp_comm_recompute=False`` keeps all that is inserted, slices and Reshapes too.
+    """
+    if in_recomputed_cell(node) and node.attribute(COMMUNICATES_AGAIN) is False:
+        return True
+    communicates = any(step.is_collective for step in chain.operators or ())
+    return communicates and not communicates_again(node)
 
 
 @dataclass(slots=True)
@@ -139,7 +146,7 @@ class _Search:
             use = Use(node, position, item)
             chain = self.chains.get(use)
             if chain is not None and not chain.replaces:
-                if _communicates(chain) and not communicates_again(node):
+                if _stays(chain, node):
                     continue
                 self.found.chains.add(use)
             self.value(value)
@@ -187,7 +194,7 @@ class _Search:
         chain = self.chains.get(Use(node, 0))
         if chain is not None and chain.replaces:
             # What stands in the place of a Reshape is kept from its last communication on.
-            if _communicates(chain) and not communicates_again(node):
+            if _stays(chain, node):
                 return
             self.found.chains.add(Use(node, 0))
         self.found.nodes.add(node)

@@ -145,3 +145,18 @@ def test_a_later_stage_keeps_what_it_was_sent_for_each_micro_batch_on_its_way(na
     assert cost.memory.states == compiled.states
     assert cost.memory.gradients == compiled.gradients
     assert cost.memory.total == compiled.total
+
+
+KEEPS_COMMUNICATION = records(Path(__file__).parent / "kept_communication.jsonl.xz")
+"""Random networks with ``recompute(mp_comm_recompute=False)`` that MindSpore 2.7.0 compiled: what
+it inserts in a recomputed cell stays, slices and Reshapes too."""
+
+
+@pytest.mark.parametrize("name", KEEPS_COMMUNICATION)
+def test_what_is_inserted_in_a_cell_stays_where_communication_is_not_recomputed(name: str) -> None:
+    record = KEEPS_COMMUNICATION[name]
+    begin, context = record.dump("begin"), record.context
+    cost = step_cost(structure_of(begin, context), check(begin, context), built_in("ascend_910b"))
+    compiled = compiled_account(memory(record.dump("validate")))
+    assert cost.memory.activations == compiled.kept > 0
+    assert cost.memory.total == compiled.total
