@@ -1,4 +1,4 @@
-"""A call that one side asks for a result of another size has no partner, and is named."""
+"""Calls that one side names otherwise, or asks for a result of another size."""
 
 from __future__ import annotations
 
@@ -37,3 +37,31 @@ def test_what_is_given_something_else_is_not_to_blame(tmp_path: Path) -> None:
     found = compared(tmp_path, calls(2), calls(1, given=1.5))
     assert found.first is not None
     assert found.first.pair.left.name != "Torch.topk.0.forward"
+
+
+def masked(name: str, off: float, own: float = 0.0) -> list[Entry]:
+    """A product that is off by rounding, and what a call of some name makes of it."""
+    draw = np.random.default_rng(3)
+    x = draw.standard_normal((8, 64)).astype(np.float32)
+    weight = draw.standard_normal((16, 64)).astype(np.float32)
+    made = x @ weight.T
+    made += np.float32(off) * made * np.sign(draw.standard_normal(made.shape)).astype(np.float32)
+    result = made * (1 + np.float32(own) * draw.standard_normal(made.shape).astype(np.float32))
+    return [
+        ("Functional.linear.0.forward", (x, weight), made),
+        (f"{name}.0.forward", (made, -1.0), result),
+        ("Functional.mystery.0.forward", (result, 2.0), result + 1),
+    ]
+
+
+def test_another_name_alone_is_nothing_to_see(tmp_path: Path) -> None:
+    found = compared(tmp_path, masked("Tensor.masked_fill", 0), masked("Torch.where", 3e-7))
+    assert found.first is None
+    assert not found.counts.get("attribute differs")
+
+
+def test_another_name_with_an_error_of_its_own_is_told(tmp_path: Path) -> None:
+    other = masked("Torch.where", 3e-7, own=5e-7)
+    found = compared(tmp_path, masked("Tensor.masked_fill", 0), other)
+    assert found.first is None
+    assert found.counts["attribute differs"] == 1

@@ -55,6 +55,10 @@ LIMIT_ATTRIBUTES = 1.0
 _CANCELLED = 1e-6
 """Norm of a parameter's gradient, against those of the module's others, from which down its terms
 cancel: of a key's bias, which softmax does not see, only rounding is left."""
+_HANDED_ON = 1.02
+"""How much of its inputs' error an operator hands on that adds none of its own."""
+_HALF_ROUNDED = 0.05
+"""Relative error up to which inputs may be off by rounding in half precision."""
 _FINE = 2.0**-20
 """Unit roundoff from which a type counts as half precision."""
 _SIGNS = 0.02
@@ -420,8 +424,14 @@ class Judge:
 
     @staticmethod
     def _gives_the_same(judged: Judged, measure: Measure) -> bool:
-        """Whether another operator of the kind gives the same but for rounding, in Float32."""
-        return _is_renamed(judged) and measure.exact and measure.error <= 2.0**-23
+        """Whether a call of another name gives the same, or adds no error of its own."""
+        if not any(change.name == "operator" for change in judged.attributes):
+            return False
+        if measure.equal or not _is_renamed(judged):
+            return measure.equal
+        if measure.exact and measure.error <= 2.0**-23:  # rounding of Float32
+            return True
+        return measure.error <= _HANDED_ON * judged.error_in <= _HALF_ROUNDED
 
     def _is_declared_lower(self, judged: Judged, measure: Measure) -> bool:
         """Of figures, which do not tell what rounding adds: whether the result's types say it."""

@@ -10,6 +10,8 @@ from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.measuring.measure import Measure, complete, measure_arrays
 from irtool.compare.tensors.model import Columns, Places, TensorRun
 
+_LESS = 0.1
+"""By how much putting numbers in order has to bring them nearer, to count as another order."""
 _SAME = 1e-5
 """Relative difference of the figures of one tensor that two operators show."""
 _ALIKE = 1e-3
@@ -78,5 +80,8 @@ def _is_permuted(left: Columns, right: Columns, places: Places) -> bool:
         return False
     if ours.size != theirs.size:
         return False
-    measure = measure_arrays(np.sort(ours, axis=None), np.sort(theirs, axis=None))
-    return measure.error <= _SAME
+    ordered = measure_arrays(np.sort(ours, axis=None), np.sort(theirs, axis=None)).error
+    return (
+        ordered <= _SAME
+        and ordered < _LESS * measure_arrays(ours, theirs.reshape(ours.shape)).error
+    )
