@@ -209,7 +209,8 @@ class Tables(nn.Cell):
 
     def construct(self, ids: Any) -> Any:
         pieces = ()
-        for gather, table in zip(self.gathers, self.tables, strict=True):
+        # MindSpore compiles this and knows no `strict`.
+        for gather, table in zip(self.gathers, self.tables):  # noqa: B905
             pieces += (self.sum(gather(table, ids, 0), 1),)
         x = self.reshape(self.concat(pieces), (ids.shape[0], -1))
         y = self.second(self.act(self.first(x, self.w1)), self.w2)

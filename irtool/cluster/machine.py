@@ -28,7 +28,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from typing import Any, Literal, cast
@@ -184,7 +184,7 @@ class Machine:
         """The innermost level whose links join all these ranks."""
         for level in self.levels:
             size = level.devices
-            if size is None or len({rank // size for rank in ranks}) <= 1:
+            if size is None or not ranks or min(ranks) // size == max(ranks) // size:
                 return level
         return self.levels[-1]
 
@@ -246,18 +246,22 @@ class Machine:
         if local < 2 or op not in _IN_PHASES or not self.hierarchical:
             return _flat(op, size, len(ranks), level)
         # Inside the units first, then among one rank of each, on what is left.
-        some_unit = tuple(rank for rank in ranks if rank // inner == ranks[0] // inner)
+        some_unit = _unit_of_first(ranks, inner)
         outer = _flat(op, size / local, len(ranks) // local, level)
         halves = 2 if op in _BOTH_WAYS else 1
         return outer + halves * self._seconds("AllGather", size, some_unit)
 
 
-def _members(ranks: Sequence[int], size: int) -> int:
+@lru_cache(maxsize=4096)
+def _unit_of_first(ranks: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """Those of the ranks that are in one unit with the first."""
+    return tuple(rank for rank in ranks if rank // size == ranks[0] // size)
+
+
+@lru_cache(maxsize=4096)
+def _members(ranks: tuple[int, ...], size: int) -> int:
     """How many of the ranks each unit holds, where all hold as many; else 1."""
-    counts: dict[int, int] = {}
-    for rank in ranks:
-        counts[rank // size] = counts.get(rank // size, 0) + 1
-    numbers = set(counts.values())
+    numbers = set(Counter(rank // size for rank in ranks).values())
     return numbers.pop() if len(numbers) == 1 else 1
 
 

@@ -135,6 +135,8 @@ class Limited:
         """
         first = self.at_price(0.0)
         bound = first.bound + self.model.constant
+        if first.bound >= self.search.enough:
+            return _bounded(first, min(bound, first.seconds))
         if limit is None or self.all_bytes(first) <= limit:
             return proved(self.search, self.modes, first, bound)
         fits = self._fits_at_all(first, limit)
@@ -343,17 +345,29 @@ class Limited:
         return best, bound, best_price, (over, under)
 
 
-def search(model: Model, limit: int | None) -> Solution:
-    """The cheapest choices that fit into a limit (bytes of a device).
+_MOST_CASES = 16
+"""Searches with buckets of fused collectives opened and closed, at most."""
+_CLOSE_CASES = 1e-5
+"""Part of a step that is not worth another search."""
+
+
+def search(model: Model, limit: int | None, most_cases: int = _MOST_CASES) -> Solution:
+    """The cheapest choices that fit into a limit.
+
+    Args:
+        model: what is searched.
+        limit: bytes of a device.
+        most_cases: searches with buckets of fused collectives opened and closed; one: what buckets
+            share of their starts is told from the tables alone.
 
     Raises:
         CannotPlan: there are none.
     """
     first = _case(model, limit, Case())
-    best, bound, rounds = first.choice, first.bound, first.rounds
-    seconds = _total_seconds(model, best.choices)
+    best, bound, rounds = first.choice, first.bound, first.search.rounds
+    seconds = total_seconds(model, best.choices)
     cases, looked = [first], 1
-    while cases and looked < _MOST_CASES:
+    while cases and looked < most_cases:
         cases.sort(key=lambda searched: searched.bound)
         bound = min(cases[0].bound, seconds)
         if seconds <= bound * (1 + _CLOSE_CASES):
@@ -368,17 +382,17 @@ def search(model: Model, limit: int | None) -> Solution:
         ):
             looked += 1
             try:
-                searched = _case(model, limit, case)
+                searched = _case(model, limit, case, first.search, seconds)
             except CannotPlan:
                 continue
-            rounds += searched.rounds
-            total = _total_seconds(model, searched.choice.choices)
+            rounds += searched.search.rounds
+            total = total_seconds(model, searched.choice.choices)
             if total < seconds:
                 best, seconds = searched.choice, total
             cases.append(replace(searched, bound=max(searched.bound, cut.bound)))
     bound = min([seconds, *(searched.bound for searched in cases)])
     own = model.own
-    if own is not None and _fits(model, own, limit) and _total_seconds(model, own) < seconds:
+    if own is not None and _fits(model, own, limit) and total_seconds(model, own) < seconds:
         return Solution(own, bound, rounds)
     return Solution(best.choices, bound, rounds)
 
@@ -389,12 +403,6 @@ def _fits(model: Model, choices: Sequence[int], limit: int | None) -> bool:
     return agree and (limit is None or model.memory_of(choices) <= limit)
 
 
-_MOST_CASES = 16
-"""Searches with buckets of fused collectives opened and closed, at most."""
-_CLOSE_CASES = 1e-5
-"""Part of a step that is not worth another search."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Searched:
     """The cheapest choices of a case, and seconds that no others of it are below."""
@@ -402,23 +410,41 @@ class _Searched:
     case: Case
     choice: Choice
     bound: float
-    rounds: int
+    search: Search
 
 
-def _case(model: Model, limit: int | None, case: Case) -> _Searched:
+def _case(
+    model: Model,
+    limit: int | None,
+    case: Case,
+    first: Search | None = None,
+    seconds: float = inf,
+) -> _Searched:
     """Search the plans of a case.
+
+    Args:
+        model: with what no case changes.
+        limit: bytes of a device.
+        case: which plans.
+        first: a search of all plans.
+        seconds: of the best that is known: no case matters whose bound is not below.
 
     Raises:
         CannotPlan: there are none.
     """
-    own = Search(model_of_case(model, case) if case != Case() else model)
+    if first is None:
+        own = Search(model)
+    else:
+        changed = model_of_case(model, case)
+        enough = seconds - changed.constant if limit is None else inf
+        own = first.with_numbers(changed, enough)
     if own.model.constant == inf:
         raise CannotPlan("weights that no choice changes are in a bucket that is closed")
     choice = Limited(own, plain_modes(own.model)).cheapest(limit)
-    return _Searched(case, choice, choice.bound, own.rounds)
+    return _Searched(case, choice, choice.bound, own)
 
 
-def _total_seconds(model: Model, choices: Sequence[int]) -> float:
+def total_seconds(model: Model, choices: Sequence[int]) -> float:
     """What choices cost, with all starts."""
     unary = sum(
         float(seconds[choice]) for seconds, choice in zip(model.unary, choices, strict=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from irtool.cluster.machine import Machine
 from irtool.ir.display import Shown
@@ -20,7 +20,7 @@ from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.planning.cost.kept import FIXED
 from irtool.planning.cost.structure import structure_of
-from irtool.planning.limits.memory import Limited, TooLittleMemory, search
+from irtool.planning.limits.memory import Limited, TooLittleMemory, search, total_seconds
 from irtool.planning.plans.annotate import with_strategies
 from irtool.planning.plans.border import Border, Share, share_of
 from irtool.planning.plans.compatible import compatible
@@ -192,6 +192,9 @@ def plan(
     )  # fmt: skip
     with CollectorPause.over(0):
         model = searching.model(fixed)
+        if model.left_out:
+            searching = searching.around_the_best(model, fixed)
+            model = searching.model(fixed)
         if machine.overlap:
             made = searching.overlapped(model, fixed)
         else:
@@ -221,14 +224,37 @@ class _Searching:
     started: float
     optimizer: bool
     recompute: bool
+    near: Mapping[Node, Strategy] = field(default_factory=dict[Node, Strategy])
 
     def model(self, fixed: Mapping[Node, Given], hiding: Hiding | None = None) -> Model:
         """The tables under strategies that must be."""
         structure, current = self.problem.structure, self.problem.current
         return model_of(
             structure, self.machine, current, fixed, self.tied,
-            outs=self.carried.outs, hiding=hiding,
+            outs=self.carried.outs, hiding=hiding, near=self.near,
         )  # fmt: skip
+
+    def around_the_best(self, model: Model, fixed: Mapping[Node, Given]) -> _Searching:
+        """The same search around the best of few strategies, as long as that finds a better one.
+
+        Args:
+            model: tables of few strategies where operators have too many.
+            fixed: strategies that must be.
+        """
+        best, own = math.inf, self
+        for _ in range(_AROUND):
+            try:
+                choices = search(model, self.limit, most_cases=1).choices
+            except CannotPlan:
+                break
+            seconds = total_seconds(model, choices)
+            if seconds >= best * (1 - _BETTER):
+                break
+            best, chosen = seconds, model.chosen(choices)
+            near = {node: item.strategy for node, item in chosen.items() if item.strategy}
+            own = replace(self, near=near)
+            model = own.model(fixed)
+        return own
 
     def plan(self, model: Model) -> Plan:
         """The plan of a model."""
@@ -268,6 +294,12 @@ class _Searching:
         if self.limit is not None and made.after.memory.total > self.limit:
             return None
         return Tried(made, made.after, 0.0)
+
+
+_AROUND = 4
+"""How often strategies around the best ones are looked at, at most."""
+_BETTER = 1e-3
+"""Part of a step that is worth looking once more."""
 
 
 @dataclass(frozen=True, slots=True)

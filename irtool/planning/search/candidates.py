@@ -26,6 +26,20 @@ MOST = 4000
 """Combinations that are looked at; those on few devices that are left out beyond are counted."""
 
 
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Which strategies are looked at of an operator that has too many.
+
+    Attributes:
+        most: combinations; of an operator that has no more, all are looked at.
+        near: strategies around which to look; none: every second number of slices of each axis
+            (of those every second one, and so on) that it may be cut into.
+    """
+
+    most: int
+    near: frozenset[Strategy] = frozenset()
+
+
 class Candidate:
     """A strategy with what follows from it. ``strategy`` None: MindSpore makes one itself."""
 
@@ -105,24 +119,29 @@ class Candidates:
         yield from (item.judgement for item in self.items[covered:])
 
 
-def candidates_of(call: OperatorCall, context: Context) -> Candidates:
+def candidates_of(call: OperatorCall, context: Context, space: Space | None = None) -> Candidates:
     """All legal strategies of a call with power-of-two splits (or the devices' own divisors).
 
     A call without a rule, or one that the rule does not know, has one candidate: what MindSpore
     makes of it by itself.
+
+    Args:
+        call: the operator.
+        context: devices and rank.
+        space: what is looked at where there are too many; None: those on the most devices.
     """
     try:
-        return _candidates(call, context)
+        return _candidates(call, context, space)
     except Exception as error:
         return Candidates((), could_not_judge(call.op, error))
 
 
-def _candidates(call: OperatorCall, context: Context) -> Candidates:
+def _candidates(call: OperatorCall, context: Context, space: Space | None) -> Candidates:
     own = judge(call, None, context)
     call_axes = None if own.kind != "rule" else axes_of(call, context)
     if call_axes is None:
         return _own(own, call)
-    asked = _Asked(call, context, call_axes)
+    asked = _Asked(call, context, call_axes, space)
     if asked.judge(asked.strategy((1,) * len(call_axes.axes))).verdict != "legal":
         return _own(own, call)
     return _formed(asked) or _enumerated(asked, own)
@@ -165,6 +184,7 @@ class _Asked:
     call: OperatorCall
     context: Context
     call_axes: CallAxes
+    space: Space | None = None
     known: dict[Strategy, Judgement] = field(default_factory=dict[Strategy, Judgement])
 
     def judge(self, strategy: Strategy) -> Judgement:
@@ -283,16 +303,52 @@ def _splits(asked: _Asked) -> tuple[list[tuple[int, ...]], int]:
         ]
         for axis in asked.call_axes.axes
     ]
+    splits = _combined(options, devices)
+    count, space = len(splits), asked.space
+    if space is None and count > MOST:
+        splits.sort(key=lambda values: -prod(values))
+        del splits[MOST:]
+    elif space is not None and count > space.most:
+        splits = _around(splits, options, asked) if space.near else _coarse(options, asked)
+    return splits, count - len(splits)
+
+
+def _combined(options: Sequence[Sequence[int]], devices: int) -> list[tuple[int, ...]]:
+    """A number of each row, where their product divides the devices."""
     splits: list[tuple[int, ...]] = [()]
     for choice in options:
         splits = [
             (*before, n) for before in splits for n in choice if devices % (prod(before) * n) == 0
         ]
-    left_out = max(0, len(splits) - MOST)
-    if left_out:
-        splits.sort(key=lambda values: -prod(values))
-        del splits[MOST:]
-    return splits, left_out
+    return splits
+
+
+def _coarse(options: Sequence[Sequence[int]], asked: _Asked) -> list[tuple[int, ...]]:
+    """Of the numbers of each axis every second one, and the largest, until there are few enough."""
+    assert asked.space is not None
+    while True:
+        fewer = [sorted({*numbers[::2], numbers[-1]}) for numbers in options]
+        splits = _combined(fewer, asked.context.stage_size)
+        if len(splits) <= asked.space.most or fewer == options:
+            return splits
+        options = fewer
+
+
+def _around(
+    splits: Sequence[tuple[int, ...]], options: Sequence[Sequence[int]], asked: _Asked
+) -> list[tuple[int, ...]]:
+    """Those of which no axis has a number that is not next to that of some strategy."""
+    assert asked.space is not None
+    place = [{number: index for index, number in enumerate(numbers)} for numbers in options]
+    rows = [[place[axis][n] for axis, n in enumerate(values)] for values in splits]
+    table, kept = np.array(rows), np.zeros(len(splits), dtype=np.bool_)
+    for strategy in asked.space.near:
+        own = [
+            place[axis].get(max(strategy[row][dimension] for row, dimension in entries.entries), 0)
+            for axis, entries in enumerate(asked.call_axes.axes)
+        ]
+        kept |= (np.abs(table - np.array(own)) <= 1).all(axis=1)
+    return [values for values, keep in zip(splits, kept.tolist(), strict=True) if keep]
 
 
 def _divides(number: int, size: int) -> bool:

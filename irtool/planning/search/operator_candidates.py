@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.operators.judgement import Context, Judgement
 from irtool.planning.cost.kept import FIXED
-from irtool.planning.search.candidates import Candidate, Candidates, candidates_of, given_candidate
+from irtool.planning.search.candidates import (
+    MOST,
+    Candidate,
+    Candidates,
+    Space,
+    candidates_of,
+    given_candidate,
+)
 from irtool.sharding.network.analysis import Judged
 from irtool.sharding.network.care import primitive
 
 Given = tuple[Strategy, Strategy | None]
 """A strategy and, if there is one, an out_strategy."""
+
+
+ALL_OF = 1024
+"""Devices up to which all strategies are looked at, if an operator has no more than ``MOST``."""
+FEW = 300
+"""Strategies of an operator that are looked at beyond."""
 
 
 class CannotPlan(Exception):
@@ -24,11 +38,15 @@ class CannotPlan(Exception):
 class OperatorCandidates:
     """Candidates of operators in one context; each kind of call is tried once.
 
-    ``outs``: whether an ``out_strategy`` can be given.
+    ``outs``: whether an ``out_strategy`` can be given; ``near``: strategies around which to look
+    where an operator has too many, by kind of call.
     """
 
     context: Context
     outs: bool = True
+    near: Mapping[object, frozenset[Strategy]] = field(
+        default_factory=dict[object, frozenset[Strategy]]
+    )
     tried: dict[object, Candidates] = field(default_factory=dict[object, Candidates])
 
     def of(
@@ -54,7 +72,7 @@ class OperatorCandidates:
             return self._kept((id(node),), Candidates((Candidate(kept, None, judgement),)))
         if judged.call.missing:
             raise CannotPlan(f"{node.id} {node.op} (line {node.line}): {judged.call.missing}")
-        key = _signature(judged)
+        key = kind_of(judged)
         if pinned is not None:
             candidates = self.tried.get((key, pinned))
             if candidates is None:
@@ -65,7 +83,7 @@ class OperatorCandidates:
             return candidates
         candidates = self.tried.get(key)
         if candidates is None:
-            candidates = self._kept(key, candidates_of(call, context))
+            candidates = self._kept(key, candidates_of(call, context, self._space(key)))
         if current is not None and candidates.why == "" and current not in candidates.places:
             more = self.tried.get((key, current, "more"))
             if more is None:
@@ -84,12 +102,17 @@ class OperatorCandidates:
             )
         return candidates
 
+    def _space(self, kind: object) -> Space:
+        most = MOST if self.context.stage_size <= ALL_OF else FEW
+        return Space(most, self.near.get(kind, frozenset()))
+
     def _kept(self, key: object, candidates: Candidates) -> Candidates:
         self.tried[key] = candidates if self.outs else candidates.without_outs()
         return self.tried[key]
 
 
-def _signature(judged: Judged) -> object:
+def kind_of(judged: Judged) -> object:
+    """Equal for operators that are called alike."""
     call = judged.call.call
     try:
         shown = tuple((item, type(item.value)) for item in call.inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from math import inf
 
@@ -34,7 +35,10 @@ class Solution:
 
 @dataclass(slots=True)
 class Search:
-    """Searches of one model: what one eliminated, the next need not."""
+    """Searches of one model: what one eliminated, the next need not.
+
+    ``enough``: seconds (of a bound) above which nobody wants to know more.
+    """
 
     model: Model
     memo: Memo = field(default_factory=Memo)
@@ -43,6 +47,7 @@ class Search:
     """Weights that must lie in one layout: the others do so by themselves, up to now."""
     refused: dict[int, Floats] = field(default_factory=dict[int, "Floats"])
     """By candidates what is added to their numbers: infinity where the rule refused one."""
+    enough: float = inf
     lowered: Lowered | None = field(init=False)
     """Prices that no plan is below, where those of the model are not such prices."""
     together: Together = field(init=False)
@@ -51,6 +56,17 @@ class Search:
     def __post_init__(self) -> None:
         self.lowered = lowered(self.model)
         self.together = Together(self.model)
+
+    def with_numbers(self, model: Model, enough: float = inf) -> Search:
+        """A search of the same tables with other numbers: what was learnt of tables counts there.
+
+        Args:
+            model: as the one that is searched here, but for ``unary`` and ``constant``.
+            enough: see the class.
+        """
+        other = copy(self)
+        other.model, other.enough, other.rounds = model, enough, 0
+        return other
 
     def best(self, unary: tuple[Floats, ...]) -> tuple[tuple[int, ...], float, float]:
         """Choices with the least sum, the sum, and the bound; prices are exact at the end.
@@ -63,12 +79,14 @@ class Search:
         best, value, bound = self._least(least, under)
         value = self._seconds(best, unary)
         while not value <= bound * (1 + CLOSE) and self.together.widen(least, best):
+            if bound >= self.enough:
+                return best, value, min(bound, value)
             choices, _, reached = self._least(least, under)
             seconds = self._seconds(choices, unary)
             bound = max(bound, reached)
             if seconds < value:
                 best, value = choices, seconds
-        if self.lowered is not None and not value <= bound * (1 + CLOSE):
+        if self.lowered is not None and not value <= bound * (1 + CLOSE) and bound < self.enough:
             choices, _, _ = self._least(self.model, unary, together=False)
             seconds = self._seconds(choices, unary)
             best, value = min((best, value), (choices, seconds), key=lambda pair: pair[1])
@@ -107,7 +125,7 @@ class Search:
                 reached = value_of(choices, allowed, [*pairs, *model.equal])
             if best is None or reached < value:
                 best, value = choices, reached
-            if not new or value <= bound * (1 + CLOSE):
+            if not new or value <= bound * (1 + CLOSE) or bound >= self.enough:
                 break
         assert best is not None
         return best, value, min(bound, value)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from irtool.cluster.machine import Machine
 from irtool.ir.graph import Node
+from irtool.operators.call import Strategy
 from irtool.operators.judgement import Judgement
 from irtool.planning.cost.costs import (
     BACKWARD_WORK,
@@ -47,6 +48,7 @@ from irtool.planning.search.operator_candidates import (
     Given,
     OperatorCandidates,
     index_of,
+    kind_of,
 )
 from irtool.planning.search.shared_weights import Numbered, Shared, alike_of, numbered
 from irtool.planning.search.starts import Start, WeightStarts, starts_of
@@ -212,6 +214,7 @@ def model_of(
     *,
     outs: bool = True,
     hiding: Hiding | None = None,
+    near: Mapping[Node, Strategy] | None = None,
 ) -> Model:
     """Build all tables.
 
@@ -223,11 +226,12 @@ def model_of(
         tied: operators that must have one strategy, whichever.
         outs: whether operators may get an ``out_strategy``.
         hiding: what does not count since it is hidden.
+        near: strategies around which to look where operators have too many.
 
     Raises:
         CannotPlan: an operator has no legal strategy, or a pinned one is illegal.
     """
-    builder = _Builder(structure, machine, outs, hiding or Hiding())
+    builder = _Builder(structure, machine, outs, hiding or Hiding(), near or {})
     return builder.build(current, pinned, tied)
 
 
@@ -246,6 +250,7 @@ class _Builder:
     machine: Machine
     outs: bool
     hiding: Hiding
+    near: Mapping[Node, Strategy]
     columns: dict[object, _Column] = field(default_factory=dict[object, "_Column"])
     tables: dict[object, LinkTable] = field(default_factory=dict[object, LinkTable])
     least: dict[object, Floats] = field(default_factory=dict[object, Floats])
@@ -263,7 +268,7 @@ class _Builder:
         chains = Chains(structure.operators, self.machine, context.enable_alltoall)
         nodes = tuple(structure.calls)
         place = {node: variable for variable, node in enumerate(nodes)}
-        tried = OperatorCandidates(structure.operators, self.outs)
+        tried = OperatorCandidates(structure.operators, self.outs, self._near())
         candidates = tuple(
             tried.of(node, structure.calls[node], current.get(node), pinned.get(node))
             for node in nodes
@@ -330,6 +335,14 @@ class _Builder:
             tuple(constant_starts),
             constant_part,
         )
+
+    def _near(self) -> dict[object, frozenset[Strategy]]:
+        """Strategies around which to look, by kind of call."""
+        near: dict[object, frozenset[Strategy]] = {}
+        for node, strategy in self.near.items():
+            kind = kind_of(self.structure.calls[node])
+            near[kind] = near.get(kind, frozenset()) | {strategy}
+        return near
 
     # -- one operator --------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from irtool.operators.call import OperatorCall, constant, tensor
 from irtool.operators.judgement import Context
 from irtool.operators.table import declare, forget_declared
 from irtool.planning.search import candidates as module
-from irtool.planning.search.candidates import candidates_of
+from irtool.planning.search.candidates import Space, candidates_of
 from irtool.sharding.judge import judge
 
 EIGHT = Context(tuple(range(8)), 8)
@@ -51,6 +51,41 @@ def test_what_is_left_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert candidates_of(matmul(), EIGHT).left_out == 0
     monkeypatch.setattr(module, "MOST", count - 1)
     assert candidates_of(matmul(), EIGHT).left_out == 1
+
+
+def cuts(call: OperatorCall, space: Space | None) -> set[tuple[int, int, int]]:
+    """Slices of rows, sum and columns; what is scattered or gathered in blocks left out."""
+    found: set[tuple[int, int, int]] = set()
+    for item in candidates_of(call, EIGHT, space).items:
+        assert item.strategy is not None
+        (rows, summed), (also, columns) = item.strategy
+        if summed == also:
+            found.add((rows, summed, columns))
+    return found
+
+
+def test_of_too_many_strategies_every_second_number_of_slices_is_looked_at() -> None:
+    all_of_them = cuts(matmul(), None)
+    assert cuts(matmul(), Space(len(all_of_them))) == all_of_them
+    few = cuts(matmul(), Space(len(all_of_them) - 1))
+    assert few < all_of_them
+    assert {number for values in few for number in values} == {1, 4, 8}
+    assert (1, 1, 1) in few
+    assert (8, 1, 1) in few
+    assert (1, 1, 8) in few
+    left_out = candidates_of(matmul(), EIGHT, Space(len(all_of_them) - 1)).left_out
+    assert left_out == len(all_of_them) - len(few)
+
+
+def test_of_too_many_strategies_those_next_to_a_good_one_are_looked_at() -> None:
+    near = cuts(matmul(), Space(5, frozenset({((2, 1), (1, 4))})))
+    assert near == {
+        (m, k, n) for m, k, n in cuts(matmul(), None) if m in (1, 2, 4) and k < 4 and n > 1
+    }
+    assert (2, 1, 4) in near
+    assert (4, 1, 2) in near
+    assert (8, 1, 1) not in near
+    assert (1, 4, 2) not in near
 
 
 def test_a_split_sum_may_be_scattered() -> None:

@@ -100,3 +100,34 @@ def test_a_bucket_that_nobody_uses_costs_its_start_where_it_is_open(model: Model
 
 def _own(model: Model, choices: tuple[int, ...]) -> float:
     return value_of(choices, model.unary, []) + model.constant
+
+
+def _best(search: Search) -> tuple[float, float]:
+    _, value, bound = search.best(search.model.unary)
+    return value, bound
+
+
+def test_a_search_that_learnt_from_another_case_finds_the_same(model: Model) -> None:
+    first = Search(model)
+    first.best(model.unary)
+    keys = (unpaid(model, choices_of(model, seed), Case()) for seed in range(40))
+    key = next(filter(None, keys))
+    for case in (Case(opened=frozenset({key})), Case(closed=frozenset({key}))):
+        changed = model_of_case(model, case)
+        if changed.constant < inf:
+            alone = _best(Search(changed))
+            assert _best(first.with_numbers(changed)) == pytest.approx(alone, rel=1e-9)
+    assert first.model is model
+    assert first.enough == inf
+
+
+@pytest.mark.parametrize("part", [0.5, 0.999, 1.001])
+def test_a_search_ends_at_a_bound_that_is_enough(model: Model, part: float) -> None:
+    least, _ = _best(Search(model))
+    value, bound = _best(Search(model).with_numbers(model, part * least))
+    assert bound <= least * (1 + 1e-9)
+    assert value >= least * (1 - 1e-9)
+    if part < 1:
+        assert bound >= part * least
+    else:
+        assert value == pytest.approx(least, rel=1e-9)

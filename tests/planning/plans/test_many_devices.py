@@ -1,0 +1,43 @@
+"""Plans for so many devices that an operator has more strategies than are looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool.cluster.machine import default_machine
+from irtool.ir.dump import Dump
+from irtool.planning.plans.plan import plan
+from irtool.planning.search import operator_candidates
+from irtool.sharding.network.context import ParallelContext
+
+CONTEXT = ParallelContext(devices=64, mode="auto_parallel", full_batch=True)
+
+
+@pytest.fixture
+def begin(samples: Path) -> Dump:
+    return irtool.load(samples / "mlp_recursive_search" / "step_parallel_begin_0019.ir")
+
+
+def test_what_is_left_out_leaves_no_bound_and_is_said(
+    begin: Dump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = plan(begin, CONTEXT, default_machine())
+    assert best.lower_bound == pytest.approx(best.after.seconds)
+    monkeypatch.setattr(operator_candidates, "ALL_OF", 32)
+    monkeypatch.setattr(operator_candidates, "FEW", 30)
+    found = plan(begin, CONTEXT, default_machine())
+    assert found.lower_bound is None
+    assert any("more strategies than are looked at" in note for note in found.notes)
+    assert found.after.seconds >= best.after.seconds * (1 - 1e-9)
+    assert found.after.seconds <= best.after.seconds * 1.05
+
+
+def test_up_to_so_many_devices_all_are_looked_at(
+    begin: Dump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operator_candidates, "ALL_OF", 64)
+    monkeypatch.setattr(operator_candidates, "FEW", 1)
+    assert plan(begin, CONTEXT, default_machine()).lower_bound is not None
