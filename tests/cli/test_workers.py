@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 from irtool.cli import work
 from irtool.cli.main import main
 from irtool.cli.work import Workers, run_all, working_with
+from irtool.compare.tensors.measuring.cluster import Cluster
 from irtool.syntax import reader
 
 COMMANDS = [
@@ -151,22 +154,72 @@ def test_a_worker_that_is_killed_changes_nothing(cluster: Any, tmp_path: Path) -
         assert [outcome.get() for outcome in run_all(killed_once, items, 1)] == items
 
 
-@pytest.mark.slow
-def test_a_scheduler_that_goes_away_leaves_the_rest_to_this_process(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    distributed = pytest.importorskip("distributed")
-    own: Any = distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50
-    )
-    closed: list[str] = []
+class Programs:
+    """A scheduler and a worker as users start them: programs of their own, which can be killed."""
 
+    def __init__(self, folder: Path) -> None:
+        distributed = pytest.importorskip("distributed")
+        self._file = str(folder / "scheduler.json")
+        self.scheduler = self._start("dask_scheduler", "--port", "0")
+        self.worker = self._start("dask_worker", "--nthreads", "1", "--no-nanny")
+        with distributed.Client(scheduler_file=self._file, timeout=300) as client:
+            client.wait_for_workers(1)
+            self.address = client.scheduler.address
+
+    def _start(self, name: str, *more: str) -> subprocess.Popen[bytes]:
+        words = [sys.executable, "-m", f"distributed.cli.{name}", "--no-dashboard"]
+        words += ["--scheduler-file", self._file, *more]
+        return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def kill_scheduler(self) -> None:
+        """End it at once."""
+        self.scheduler.kill()
+        self.scheduler.wait()
+
+    def end(self) -> None:
+        """End what still runs."""
+        for program in (self.worker, self.scheduler):
+            program.kill()
+            program.wait()
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Iterator[Programs]:
+    made = Programs(tmp_path)
+    yield made
+    made.end()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [1, 20, 40], ids=["at first", "in the middle", "at the end"])
+def test_a_scheduler_that_is_killed_leaves_the_rest_to_this_process(
+    after: int, programs: Programs, capsys: pytest.CaptureFixture[str]
+) -> None:
     items = list(range(40))
-    with working_with(Workers(scheduler=own.scheduler_address)):
+    with working_with(Workers(scheduler=programs.address)):
         got: list[int] = []
         for outcome in run_all(abs, items, 1):
             got.append(outcome.get())
-            if not closed:
-                own.close()
-                closed.append("closed")
+            if len(got) == after:
+                programs.kill_scheduler()
     assert got == items
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) <= 2  # that there is a worker, and where the rest is done
+    assert "is gone" in said[-1] or after == len(items)
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_killed_while_a_command_reads_changes_no_answer(
+    run: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = answer_of(COMMANDS[2], run, "--jobs", "1", "--no-cache")
+    real = Cluster._submit  # pyright: ignore[reportPrivateUsage]
+
+    def killed(cluster: Cluster, work: Any, chunk: Any) -> Any:
+        handed = real(cluster, work, chunk)
+        programs.kill_scheduler()
+        return handed
+
+    monkeypatch.setattr(Cluster, "_submit", killed)
+    given = ("--scheduler", programs.address, "--no-cache")
+    assert answer_of(COMMANDS[2], run, *given) == alone

@@ -10,6 +10,8 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import Any
 
 from irtool.compare.tensors.measuring.schedule import Item, Result, Tell, chunks, here
@@ -53,7 +55,7 @@ class Cluster:
         try:
             self._client: Any = Client(address, timeout=_ANSWER, set_as_default=False)
             self._at_first = self._workers()
-        except (OSError, TimeoutError, ValueError) as error:
+        except (OSError, TimeoutError, ValueError, _Gone) as error:
             reason = str(error).splitlines()[0] if str(error) else "no answer"
             raise NoDask(f"no scheduler answers at {address}: {reason}", hint) from None
         if not self._at_first:
@@ -62,39 +64,54 @@ class Cluster:
         tell(f"{self._at_first} worker{'s' if self._at_first != 1 else ''} at {address}")
 
     def _workers(self) -> int:
-        return len(self._client.scheduler_info(n_workers=-1)["workers"])
+        """How many workers there are now; raises :class:`_Gone` where nobody can say."""
+        try:
+            told = self._client.scheduler_info(n_workers=-1)
+        except Exception:  # which one depends on how far the connection is lost
+            raise self._gone() from None
+        if self._client.status != "running" or "workers" not in told:
+            raise self._gone()
+        return len(told["workers"])
+
+    def _gone(self) -> _Gone:
+        return _Gone(f"the scheduler at {self.address} is gone")
 
     def close(self) -> None:
         """Leave the cluster."""
-        self._client.close()
+        with suppress(Exception):  # nobody is left to take leave of
+            self._client.close()
 
     def __call__(
         self, work: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], /
     ) -> Iterator[Result | None]:
         """Results in the order of the items."""
-        waiting: deque[tuple[Sequence[Item], Any]] = deque()
-        rest = chunks(items, self._at_first)
-        while True:
-            while len(waiting) < _CHUNKS_AHEAD * self._at_first and (chunk := next(rest, None)):
-                waiting.append((chunk, self._submit(work, chunk)))
-            if not waiting:
-                break
-            chunk, future = waiting.popleft()
-            try:
-                done = self._result(future)
-            except _Gone as error:
+        left = deque(chunks(items, self._at_first))
+        handed: deque[Any] = deque()
+        try:
+            while left:
+                while len(handed) < min(len(left), _CHUNKS_AHEAD * self._at_first):
+                    handed.append(self._submit(work, left[len(handed)]))
+                done = self._result(handed.popleft())
+                chunk = left.popleft()
+                yield from done if done is not None else [None] * len(chunk)
+            self._tell_lost()
+        except _Gone as error:
+            if left:
                 self._tell(f"{error}: the rest is done here")
-                for left in (chunk, *(unfinished for unfinished, _ in waiting), *rest):
-                    yield from here(work, left)
-                return
-            yield from done if done is not None else [None] * len(chunk)
+            for chunk in left:
+                yield from here(work, chunk)
+
+    def _tell_lost(self) -> None:
         lost = self._at_first - self._workers()
         if lost > 0:
             self._tell(f"{lost} of {self._at_first} workers left; others did their part again")
             self._at_first -= lost
 
     def _submit(self, work: Callable[..., Any], chunk: Sequence[object]) -> Any:
-        return self._client.submit(work, chunk, pure=False, retries=2)
+        try:
+            return self._client.submit(work, chunk, pure=False, retries=2)
+        except Exception:  # a client that is closed says so in several ways
+            raise self._gone() from None
 
     def _result(self, future: Any) -> list[Any] | None:
         """What a chunk gave; None if it killed several workers."""
@@ -109,15 +126,15 @@ class Cluster:
                 return None
             except TimeoutError:
                 if future.status == "cancelled" or self._client.status != "running":
-                    raise _Gone(f"the scheduler at {self.address} is gone") from None
+                    raise self._gone() from None
                 if self._workers():
                     alone_since = None
                     continue
                 alone_since = alone_since or time.monotonic()
                 if time.monotonic() - alone_since > _PATIENCE:
                     raise _Gone(f"all workers at {self.address} are gone") from None
-            except OSError:
-                raise _Gone(f"the scheduler at {self.address} is gone") from None
+            except (OSError, CancelledError):
+                raise self._gone() from None
             except Exception as error:  # whatever a worker without irtool raises
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise _Gone(f"the workers at {self.address} cannot do it ({reason})") from None
