@@ -166,6 +166,8 @@ def coverage(folders: list[Path]) -> int:
 
 def kind_asked(asked: Wanted) -> Kind:
     """What is given to an operator, in the words of the records."""
+    if asked.by_attribute:
+        return "attribute"
     return kind_of(asked.strategy, asked.in_layout, asked.out_strategy, asked.out_layout)
 
 

@@ -28,6 +28,9 @@ Role: TypeAlias = Literal["passed", "summed", "kept"]
 Place: TypeAlias = tuple[int, int]
 """A dimension: the number of its tensor, and its own."""
 
+OF_A_FUNCTION = "cell_shard_op"
+"""Attribute of the operator whose result is that of a function which ``ms.shard`` was given."""
+
 REPEATS_LEFT = "repeated_num_in_dev_matrix_right_"
 """Attribute of a primitive: False puts the axis of repeated calculation at the left end.
 

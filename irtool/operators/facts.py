@@ -94,6 +94,17 @@ TRAITS: Mapping[str, str] = {
 """What ``is (…)`` may say of an operator."""
 
 
+CONFIGURED: Mapping[str, str] = {
+    "passed": "as its first operand does",
+    "normalised": "as its first operand does, which must be whole where it works along",
+    "broadcast": "as two operands do that are cut alike wherever they are of one size",
+    "product": "by the rows of the first and the columns of the second, as they stand",
+    "permuted": "as its operand does, in the new order",
+    "unknown": "nobody measured it",
+}
+"""How a result lies under the attribute ``layout``, by the word behind ``configured``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """How MindSpore's double recursive search treats an operator.

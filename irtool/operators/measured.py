@@ -22,8 +22,9 @@ from irtool.operators.layout import DYNAMIC
 from irtool.operators.notation import Attribute
 from irtool.operators.table import operator_of
 
-Kind: TypeAlias = Literal["none", "tuple", "layout", "out_strategy", "out_layout"]
-"""What is given: nothing (MindSpore makes a strategy), a tuple, layouts; and for outputs."""
+Kind: TypeAlias = Literal["none", "tuple", "layout", "out_strategy", "out_layout", "attribute"]
+"""What is given: nothing (MindSpore makes a strategy), a tuple, layouts; for outputs, too; the
+attribute ``layout``."""
 
 ENFORCED = True
 """Whether what nobody measured is answered by "unknown"."""
@@ -105,6 +106,8 @@ def why_not_measured(call: OperatorCall, kind: Kind) -> str:
         return f"{call.op} was never measured with {_WORDS[kind]}"
     if kind == "layout" and entry.rule is not None and not entry.rule.layout:
         return ""  # its class takes none: MindSpore does not look at the call
+    if kind == "attribute" and (entry.rule is None or not entry.rule.configured):
+        return ""  # its class gives the result no layout, whatever the call is like
     form = form_of(call)
     if form not in forms:
         return f"{call.op} was measured with {_WORDS[kind]}, but not as ({form})"
@@ -117,6 +120,7 @@ _WORDS: Mapping[Kind, str] = {
     "layout": "layouts",
     "out_strategy": "an output strategy",
     "out_layout": "output layouts",
+    "attribute": "the attribute layout",
 }
 
 

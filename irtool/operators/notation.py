@@ -16,7 +16,7 @@ from lark import Lark, Token, Transformer, v_args  # pyright: ignore[reportUnkno
 from lark.exceptions import LarkError, VisitError
 
 from irtool.operators.counting import QUANTITY, TENSOR, Expression
-from irtool.operators.facts import COMPUTATIONS, TRAITS, Search
+from irtool.operators.facts import COMPUTATIONS, CONFIGURED, TRAITS, Search
 from irtool.syntax.grammar import parser_of
 
 Mark = Literal["", "*", "~", "!", "*!", "=", "*="]
@@ -157,6 +157,7 @@ class Rule:
     loss: int = 0
     layout: bool = False
     layout_check: str = ""
+    configured: str = ""
     ones_whole: bool = False
     judged: tuple[Judged, ...] = ()
     limits: tuple[Limit, ...] = ()
@@ -430,6 +431,9 @@ class _Reader(Transformer[Token, Any]):
 
     def refused(self, items: list[str]) -> dict[str, Any]:
         return {"layout_check": items[0]}
+
+    def configured(self, items: list[Any]) -> dict[str, Any]:
+        return {"configured": _known(items[0], CONFIGURED, "no way to lie")}
 
     def ones_whole(self, _: list[Any]) -> dict[str, Any]:
         return {"ones_whole": True}

@@ -24,9 +24,14 @@ from irtool.operators.layout import (
 
 
 def parts_of(layouts: Sequence[UserLayout | TensorLayout] | None) -> int:
-    """How many parts interleaved layouts make of the calculation."""
-    cut = [x for x in layouts or () if isinstance(x, UserLayout) and x.interleaved]
+    """How many parts layouts make of the calculation: one where none cuts along their axis."""
+    cut = [x for x in layouts or () if isinstance(x, UserLayout) and x.interleaves]
     return cut[0].device_matrix[-1] if cut else 1
+
+
+def has_part_axis(layouts: Sequence[UserLayout | TensorLayout] | None) -> bool:
+    """Whether the layouts name an axis of parts, which is none of devices."""
+    return any(isinstance(x, UserLayout) and x.interleaved for x in layouts or ())
 
 
 class PartLayouts(NamedTuple):

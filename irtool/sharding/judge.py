@@ -12,9 +12,10 @@ from math import prod
 
 from irtool.ir.group_names import group_name
 from irtool.operators import checks, measured
-from irtool.operators.axes import REPEATS_LEFT
+from irtool.operators.axes import OF_A_FUNCTION, REPEATS_LEFT
 from irtool.operators.call import Operand, OperatorCall, Strategy
 from irtool.operators.case import Case
+from irtool.operators.configured import NO_CLASS, configured_sharding
 from irtool.operators.defaults import batch_strategy, is_stand_alone, locally_inferred
 from irtool.operators.fitting import check_inputs
 from irtool.operators.functions import FUNCTIONS, OUT_LAYOUT, OUT_STRATEGY, SELF_CHECKED
@@ -43,7 +44,7 @@ from irtool.operators.layout import (
 from irtool.operators.notation import Rule
 from irtool.operators.pattern import evaluate
 from irtool.operators.table import rule_of
-from irtool.sharding.interleave import PartLayouts, in_parts, part_layouts, parts_of
+from irtool.sharding.interleave import PartLayouts, has_part_axis, in_parts, part_layouts, parts_of
 
 NO_LAYOUT = "operator_info.cc:CheckInputLayout"
 """Where MindSpore notices that an operator takes no layouts, unless its entry says where."""
@@ -90,12 +91,48 @@ def judge(
         parts, apart = parts_of(in_layout), PartLayouts()
         if parts > 1:
             apart = part_layouts(case, sharding)
+        if has_part_axis(in_layout):
             case, sharding = in_parts(case, sharding)
         judgement = replace(
             _complete(case, sharding), generated=made, parts=parts,
             part_inputs=apart.inputs, part_outputs=apart.outputs,
         )  # fmt: skip
         return _as_written(judgement, in_layout, out_layout)
+    except Refused as refused:
+        return Judgement("illegal", used, (refused.reason,), devices=context.devices)
+    except Unsure as unsure:
+        return unknown(unsure.reason, used, context)
+    except Exception as error:
+        return unknown(could_not_judge(call.op, error), used, context)
+
+
+def judge_configured(
+    call: OperatorCall, given: Sequence[UserLayout], context: Context
+) -> Judgement:
+    """Judge a call under the attribute ``layout`` of its primitive.
+
+    Args:
+        call: the call.
+        given: matrix and map of each tensor operand, as the attribute has them.
+        context: where it runs.
+    """
+    used: Strategy = ()
+    try:
+        rule = _rule(call)
+        if context.measured_only:
+            reason = measured.why_not_measured(call, "attribute")
+            if reason:
+                raise Unsure(reason)
+        if rule is None:
+            raise Unsure(NO_CLASS.format(op=call.op))
+        case = Case(rule, call, (), context)
+        sharding = configured_sharding(case, given)
+        matrix = sharding.device_matrix
+        used = tuple(
+            TensorLayout(matrix, entries, operand.shape or ()).splits
+            for entries, operand in zip(sharding.input_maps, case.tensors, strict=True)
+        )
+        return _complete(replace(case, strategy=used), sharding)
     except Refused as refused:
         return Judgement("illegal", used, (refused.reason,), devices=context.devices)
     except Unsure as unsure:
@@ -230,7 +267,7 @@ def _sharding(case: Case) -> Sharding:
         case.refuse("dynamic-shape", f"{case.call.op} does not support dynamic shapes now")
     if case.output_layouts is not None and rule.function not in OUT_LAYOUT:
         case.refuse_output_layout()
-    follows = "cell_shard_op" in case.call.attributes or "ShardIdentity" in case.call.op
+    follows = OF_A_FUNCTION in case.call.attributes or "ShardIdentity" in case.call.op
     if case.out_strategy is not None and not follows and rule.function not in OUT_STRATEGY:
         message = f"{case.call.op} does not support an output strategy"
         raise Refused("out-strategy", message, checks.OUT_STRATEGY)

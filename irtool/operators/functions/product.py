@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import prod
 from typing import cast
 
+from irtool.operators.axes import OF_A_FUNCTION
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
 from irtool.operators.functions import axes, irregular
@@ -46,6 +47,11 @@ def matmul(case: Case, base: Base) -> Sharding:
     sharding = _mapped(case, base())
     if case.out_strategy is None:
         return sharding
+    if OF_A_FUNCTION in case.call.attributes and case.call.op != "MatMul":
+        # Elsewhere MindSpore makes layouts of the strategies; here the one of the result is lost.
+        if case.call.op == "MatMulExt":
+            return sharding
+        raise Unsure(f"nobody measured an output strategy of {case.call.op} in a sharded function")
     if len(case.result(0)) > 2:
         return _with_batched_output(case, sharding)
     return with_split_sum(case, sharding, OUT if case.call.op == "MatMul" else OUT_LAYOUT)

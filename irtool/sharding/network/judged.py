@@ -8,7 +8,7 @@ from dataclasses import replace
 from irtool.ir.graph import Node
 from irtool.operators.judgement import Context, Judgement, Reason
 from irtool.operators.table import operator_of
-from irtool.sharding.judge import judge, unknown
+from irtool.sharding.judge import judge, judge_configured
 from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.calls import NodeCall, call_of
 from irtool.sharding.network.care import has_strategy, is_nested, primitive
@@ -109,7 +109,9 @@ def _judged(analysis: Analysis, node: Node, proposed: Wanted | None) -> Judged:
     pads = operator_of(call.call.op).is_("pads")
     if nested and pads and asked.strategy is not None:
         asked = replace(asked, strategy=padded(asked.strategy, call.call))
-    reason = layout_problem(call.call, asked, analysis.context, nested=nested)
+    reason = None
+    if not asked.by_attribute:
+        reason = layout_problem(call.call, asked, analysis.context, nested=nested)
     if reason is not None:
         return Judged(node, call, asked, Judgement("illegal", (), (reason,)))
     judgement = judgement_of(analysis, call, asked)
@@ -162,8 +164,7 @@ def judgement_of(analysis: Analysis, call: NodeCall, asked: Wanted) -> Judgement
 
 def _judgement(call: NodeCall, asked: Wanted, context: Context) -> Judgement:
     if asked.by_attribute:
-        judgement = judge(call.call, None, context, in_layout=asked.in_layout)
-        return _by_attribute(call, judgement, context)
+        return judge_configured(call.call, asked.in_layout or (), context)
     if asked.in_layout is not None or asked.out_layout is not None:
         return judge(
             call.call,
@@ -173,16 +174,6 @@ def _judgement(call: NodeCall, asked: Wanted, context: Context) -> Judgement:
             out_layout=asked.out_layout,
         )
     return judge(call.call, asked.strategy, context, out_strategy=asked.out_strategy)
-
-
-def _by_attribute(call: NodeCall, judgement: Judgement, context: Context) -> Judgement:
-    """What the attribute ``layout`` makes of an operator: known of elementwise ones alone."""
-    inputs, outputs = judgement.input_layouts, judgement.output_layouts
-    same = bool(inputs) and all(layout.same_as(inputs[0]) for layout in outputs)
-    if judgement.verdict == "legal" and same and not judgement.collectives:
-        return judgement
-    reason = f"nobody measured what the attribute layout makes of {call.call.op}"
-    return unknown(reason, judgement.strategy or (), context)
 
 
 def _dataset(analysis: Analysis, node: Node, call: NodeCall, asked: Wanted) -> Judged:

@@ -130,17 +130,23 @@ def _rows(key: str, row: object) -> list[tuple[int, ...]]:
     return [tuple(cast("list[int]", items))]
 
 
+CONFIGURED = ("dev_matrix", "input_tensor_map")
+"""The keys of the attribute ``layout``."""
+
+
 def _configured(value: object) -> tuple[UserLayout, ...] | None:
     """The attribute ``layout: {dev_matrix, input_tensor_map}``, which goes before a strategy."""
     if not isinstance(value, Mapping):
         return None
     table = cast("Mapping[str, Any]", value)
-    if "dev_matrix" not in table and "input_tensor_map" not in table:
-        return None
+    odd = next((key for key in table if key not in CONFIGURED), "")
+    if odd or "dev_matrix" not in table:
+        what = f"holds {odd}" if odd else "lacks dev_matrix"
+        raise StrategyFormatError(f"layout {what}: MindSpore takes {' and '.join(CONFIGURED)} only")
     try:
         matrix = tuple(int(size) for size in table["dev_matrix"])
-        rows = [tuple(_entry(entry) for entry in row) for row in table["input_tensor_map"]]
-    except (KeyError, TypeError, ValueError):
+        rows = [tuple(int(entry) for entry in row) for row in table.get("input_tensor_map", ())]
+    except (TypeError, ValueError):
         raise StrategyFormatError(f"layout holds no layout: {dict(table)!r}") from None
     return tuple(UserLayout(matrix, row) for row in rows)
 

@@ -16,7 +16,13 @@ from irtool.sharding.network.analysis import Analysis, Judged, item_of
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import Network, Port, Use
-from irtool.sharding.network.received import RECEIVE, SEND, is_handed, received_weight
+from irtool.sharding.network.received import (
+    RECEIVE,
+    SEND,
+    is_handed,
+    is_received,
+    received_weight,
+)
 from irtool.sharding.network.states import Weight, like_original, original_of
 
 UNTRAINED = frozenset({("BatchNorm", 3), ("BatchNorm", 4)})
@@ -110,6 +116,8 @@ def operators_behind(analysis: Analysis, parameter: GraphParameter) -> set[Node]
             inner = network.parameter(graph, use.position) if graph is not None else None
             if inner is not None:
                 todo.append(inner)
+            elif is_received(analysis, use.node):
+                continue  # names the weight, and reads nothing of it
             elif primitive(use.node) in HANDS_ON and use.position == 0:
                 todo.append(use.node)
             elif use.node in analysis.judged:
