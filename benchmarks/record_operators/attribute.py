@@ -92,8 +92,6 @@ def drawn(seed: int, only: Any) -> Iterator[Case]:
     """Two cases of the first form of each operator of the catalogue."""
     first: dict[str, Form] = {}
     for module in sorted(one.name for one in pkgutil.iter_modules(catalogue.__path__)):
-        if module == "common":
-            continue
         for form in importlib.import_module(f"catalogue.{module}").FORMS:
             known = all(isinstance(size, int) for size in form.sizes.values())
             if form.letters and known and (not only or form.operator in only):
