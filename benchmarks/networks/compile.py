@@ -12,6 +12,9 @@ the parallel pass: the form that ``benchmarks/check_corpus.py`` reads.
 
 One process imports MindSpore; every network is compiled in a fork of it. Leave the files beside
 this one alone while it runs: MindSpore reads the sources of cells when it compiles them.
+
+``--edits FOLDER`` compiles the networks that have a file there, each with the strategies that it
+says (``cured.py`` writes them): does MindSpore accept what ``check`` proposes?
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ def main() -> int:
     parser.add_argument("--only", type=int, action="append", help="compile this network alone")
     parser.add_argument("--kinds", help="comma-separated; all of them if absent")
     parser.add_argument("--seconds", type=float, default=180, help="limit of one compilation")
+    parser.add_argument("--edits", type=Path, help="compile with the strategies of these files")
     parser.add_argument("--all-passes", action="store_true", help="keep the dumps of every pass")
     options = parser.parse_args()
     sys.path[:0] = [str(options.instrument), str(Path(__file__).resolve().parent)]
@@ -57,10 +61,14 @@ def main() -> int:
         folder = options.out / f"{options.seed}_{index:04d}_{name}"
         if (folder / "case.json").exists() and not options.only:
             continue
+        edits = options.edits / f"{folder.name}.json" if options.edits else None
+        if edits is not None and not edits.is_file():
+            continue
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         begun = time.time()
-        ended = in_child(partial(compile_one, kinds.BY_NAME[name], draw, folder), options.seconds)
+        work = partial(compile_one, kinds.BY_NAME[name], draw, folder, edits)
+        ended = in_child(work, options.seconds)
         verdict = finish(folder, name, ended, options.all_passes)
         print(f"{folder.name}: {verdict} in {time.time() - begun:.1f} s", flush=True)
     return 0
@@ -88,7 +96,7 @@ def in_child(work: Any, seconds: float) -> str:
     return "timeout"
 
 
-def compile_one(build: Any, draw: random.Random, folder: Path) -> None:
+def compile_one(build: Any, draw: random.Random, folder: Path, edits: Path | None = None) -> None:
     """Compile one network in this process, and write what came of it."""
     log = os.open(folder / "stderr", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(log, 2)
@@ -113,6 +121,8 @@ def compile_one(build: Any, draw: random.Random, folder: Path) -> None:
     accepted, error = True, ""
     try:
         cell, inputs = drawn.network()
+        if edits is not None:
+            said["edits"] = edited(cell, json.loads(edits.read_text()))
         left_out = [one.name for one in cell.get_parameters() if not one.parallel_optimizer]
         if left_out:
             # No dump tells it: a user has to.
@@ -126,6 +136,43 @@ def compile_one(build: Any, draw: random.Random, folder: Path) -> None:
             traceback.print_exc()
     said.update(accepted=accepted, error=error[:2000])
     (folder / "said.json").write_text(json.dumps(said))
+
+
+def edited(cell: Any, edits: list[dict[str, Any]]) -> dict[str, int]:
+    """Give primitives other strategies, and count those that could be written and those not."""
+    from mindspore.parallel import Layout
+
+    def made(layouts: list[dict[str, Any]]) -> tuple[Any, ...]:
+        return tuple(
+            Layout(tuple(one["device_matrix"]), tuple(one["alias_name"]))(
+                *(tuple(entry) if isinstance(entry, list) else entry for entry in one["entries"])
+            )
+            for one in layouts
+        )
+
+    counts = {"written": 0, "not held by an attribute": 0}
+    for edit in edits:
+        if edit["held_by"] is None:
+            counts["not held by an attribute"] += 1
+            continue
+        path, name = edit["held_by"]
+        holder = cell
+        for step in re.findall(r"\.(\w+)|\[(\d+)\]", path):
+            holder = holder[int(step[1])] if step[1] else getattr(holder, step[0])
+        given = {
+            "in_strategy": made(edit["in_layout"]) or rows(edit["in_strategy"]),
+            "out_strategy": made(edit["out_layout"]) or rows(edit["out_strategy"]),
+        }
+        operator = getattr(holder, name)
+        for key in ("in_strategy", "out_strategy", "in_layout", "out_layout"):
+            operator.del_prim_attr(key)
+        operator.shard(**given)
+        counts["written"] += 1
+    return counts
+
+
+def rows(strategy: list[list[int]] | None) -> tuple[tuple[int, ...], ...] | None:
+    return None if strategy is None else tuple(map(tuple, strategy))
 
 
 def plain(settings: dict[str, Any]) -> dict[str, Any]:

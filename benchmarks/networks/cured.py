@@ -25,6 +25,7 @@ import irtool
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node, node_of
+from irtool.ir.held import held_by
 from irtool.operators.layout import WHOLE, MapEntry, UserLayout
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
@@ -67,8 +68,7 @@ def verdict(dump: Dump, report: CheckResult, edits: Mapping[Node, Wanted]) -> tu
 def written(node: Node, asked: Wanted) -> dict[str, object]:
     """An edit as data: the cell and the name there of the primitive, and what it is given."""
     return {
-        "scope": node.scope,
-        "name": node.instance_name,
+        "held_by": held_by(node),
         "op": node.op,
         "in_strategy": asked.strategy,
         "out_strategy": asked.out_strategy,

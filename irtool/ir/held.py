@@ -7,8 +7,12 @@ name the attribute that holds the primitive.
 
 from __future__ import annotations
 
+import re
+
 from irtool.ir.graph import Node
 
+_RECOMPUTED = "recompute_"
+"""Before the scopes of cells that are computed again."""
 ROOT = "net"
 """What the compiled cell is called."""
 
@@ -19,10 +23,11 @@ def held_by(node: Node) -> tuple[str, str] | None:
     path = cell_path(node.scope or "")
     if not name.isidentifier() or not path:
         return None
+    # What a function, or a sign, makes is called after itself; a primitive may be handed on.
     locations = node.comments.locations
-    source = locations[-1].source if locations else None
-    if source is not None and f".{name}(" not in source:
-        return None  # what a function, or a sign, makes is called after itself
+    attribute = re.compile(rf"\bself\.{name}\b")
+    if locations and not any(attribute.search(one.source or "") for one in locations):
+        return None
     return path, name
 
 
@@ -30,7 +35,7 @@ def cell_path(scope: str) -> str:
     """``net.network.blocks[0]``: the way to a cell; empty where the scope does not show it."""
     path = ROOT
     parts = scope.split("/")
-    if parts[0] != "Default":
+    if parts[0].removeprefix(_RECOMPUTED) != "Default":
         return ""
     for part in parts[1:]:
         name = part.partition("-")[0]

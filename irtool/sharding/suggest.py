@@ -9,6 +9,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node, node_of
 from irtool.operators.call import Strategy
+from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.report import CheckResult
 from irtool.sharding.network.strategies import Wanted
 from irtool.sharding.suggest_alone import Alone
@@ -51,7 +52,8 @@ def proposals(dump: Dump, report: CheckResult) -> Proposals:
         dump: the dump that was checked.
         report: what ``check`` says of it.
     """
-    alone = Alone(report)
+    network = network_of(dump)
+    alone = Alone(report, network)
     options = {finding: tuple(alone.options(finding)) for finding in alone.findings}
     why_none = {
         finding: why
@@ -67,7 +69,11 @@ def proposals(dump: Dump, report: CheckResult) -> Proposals:
             by_node[node] = tuple(dict.fromkeys((*by_node.get(node, ()), *given)))
     if not by_node and not alone.findings:
         return replace(NO_PROPOSALS, why_none=why_none)
-    made = repaired(dump, report, by_node)
+    made = repaired(network, report, by_node)
+    left = {finding.message for finding in made.remaining}
+    for finding in alone.findings:
+        if finding.message in left and finding not in why_none and not options.get(finding):
+            why_none[finding] = "no strategy of it, or of what shares its weights, changes this"
     return _arranged(options, made, why_none)
 
 

@@ -17,6 +17,7 @@ from irtool.operators.judgement import Context, Judgement
 from irtool.operators.layout import TensorLayout
 from irtool.operators.table import rule_of
 from irtool.sharding.judge import judge
+from irtool.sharding.network.graphs import Network
 from irtool.sharding.network.layouts import layout_problem
 from irtool.sharding.network.report import CheckResult, OperatorReport
 from irtool.sharding.network.strategies import StrategyFormatError, Wanted, wanted
@@ -27,13 +28,17 @@ from irtool.sharding.suggest_nearest import (
     over_devices,
     strategies_near,
 )
+from irtool.sharding.suggest_neighbours import Neighbours, neighbours_of
 
 SHARED = "parameter-users"
 """The code of findings about parameters that several operators want in different layouts."""
 _MOST_FOUND = 3
+_MOST_COMPARED = 8
+"""Of the nearest, those whose edges are looked at."""
 _MOST_TWINS = 2
 _MOST_ASKED = 50
-_MOST_MOVED = 8
+_MOST_SEEN = 24
+MOST_MOVED = 8
 """Legal ones that are tried of an operator which is legal already."""
 
 
@@ -51,10 +56,12 @@ class Alone:
 
     Attributes:
         report: what ``check`` says of the network.
+        network: the dump with its edges resolved; without it nothing is known of neighbours.
         tried: what was found, by what was asked.
     """
 
     report: CheckResult
+    network: Network | None = None
     tried: dict[object, tuple[Wanted, ...]] = field(
         default_factory=dict[object, "tuple[Wanted, ...]"]
     )
@@ -99,8 +106,12 @@ class Alone:
             return self._once(operator, asked, finding.code, self._near_layouts)
         return self._once(operator, asked, finding.code, self._instead_of_layouts)
 
-    def others(self, node: Node) -> tuple[Wanted, ...]:
-        """What else an operator may be given that has to do with what is refused elsewhere."""
+    def others(self, node: Node, most: int = MOST_MOVED) -> tuple[Wanted, ...]:
+        """What else an operator may be given that has to do with what is refused elsewhere.
+
+        Nearest first, behind what lays a weight as others want it, and what needs no sum of a
+        gradient.
+        """
         operator = self.operator(node)
         if operator is None or operator.verdict != "legal":
             return ()
@@ -108,8 +119,17 @@ class Alone:
         if asked.in_layout is None and not _by_strategy(operator):
             return ()
         near = self._layouts if asked.in_layout is not None else self._strategies
-        found = islice(near(operator, asked), _MOST_MOVED)
-        return _distinct(self._settling(operator), found)
+        found = tuple(islice(near(operator, asked), max(most, _MOST_SEEN)))
+        alone = (one for one in found if not any(self._judged(operator, one).mirrors))
+        return _distinct(self._settling(operator), islice(alone, _MOST_FOUND), found[:most])
+
+    def layouts(self, node: Node, asked: Wanted) -> tuple[TensorLayout, ...]:
+        """How the operands of a node lie under what is asked of it; nothing where it is refused."""
+        operator = self.operator(node)
+        if operator is None:
+            return ()
+        judgement = self._judged(operator, asked)
+        return judgement.input_layouts if judgement.verdict == "legal" else ()
 
     def why_none(self, finding: Finding) -> str:
         """Why nothing is proposed for a finding; "" where there is nothing to say."""
@@ -136,15 +156,38 @@ class Alone:
     # -- strategies and layouts near what is there ------------------------------------------------
 
     def _near_strategies(self, operator: OperatorReport, asked: Wanted) -> Iterator[Wanted]:
-        """The nearest strategies, with the user's ``out_strategy`` if any is legal with it."""
-        for one in dict.fromkeys((asked, replace(asked, out_strategy=None))):
-            given = [one] if one != asked and one.strategy and self._is_legal(operator, one) else []
-            near = islice(self._strategies(operator, one), _MOST_FOUND)
+        """The nearest strategies, with the user's ``out_strategy`` if any is legal with it.
+
+        Where the strategy is legal without that, it is the ``out_strategy`` that goes.
+        """
+        without = replace(asked, out_strategy=None)
+        is_output = bool(asked.strategy) and without != asked and self._is_legal(operator, without)
+        for one in (without,) if is_output else dict.fromkeys((asked, without)):
+            given = [without] if is_output else []
+            near = self._beside_neighbours(operator, self._strategies(operator, one))
             twins = (replace(one, strategy=other) for other in self._of_twins(operator))
             found = _distinct(given, near, filter(partial(self._is_legal, operator), twins))
             if found:
                 yield from found
                 return
+
+    def _beside_neighbours(self, operator: OperatorReport, near: Iterator[Wanted]) -> list[Wanted]:
+        """The best of the nearest: those beside which fewer edges get redistributions come first.
+
+        An edge counts as much as a place that the next option is further away.
+        """
+        options = list(islice(near, _MOST_FOUND if self.network is None else _MOST_COMPARED))
+        around = self._neighbours(operator)
+        costs = {
+            one: place + around.differing(self._judged(operator, one))
+            for place, one in enumerate(options)
+        }
+        return sorted(options, key=lambda one: costs[one])[:_MOST_FOUND]
+
+    def _neighbours(self, operator: OperatorReport) -> Neighbours:
+        if self.network is None:
+            return Neighbours({})
+        return neighbours_of(self.network, self.report, operator)
 
     def _strategies(self, operator: OperatorReport, asked: Wanted) -> Iterator[Wanted]:
         given = operator.strategy or ()
@@ -157,13 +200,22 @@ class Alone:
         return (Wanted(strategy, out) for strategy in near)
 
     def _near_layouts(self, operator: OperatorReport, asked: Wanted) -> Iterator[Wanted]:
-        """The nearest layouts, with the user's layouts of the results if any is legal with them."""
+        """The nearest layouts, with the user's layouts of the results if any is legal with them.
+
+        Where the layouts are legal without those, it is those that go.
+        """
         outputs = [asked.out_layout, None]
-        if asked.out_layout:
+        is_output = asked.out_layout is not None and self._is_legal(
+            operator, replace(asked, out_layout=None)
+        )
+        if is_output:
+            outputs = [None]
+        elif asked.out_layout:
             outputs.insert(1, over_devices(asked.out_layout, self.report.context.stage_size))
         for one in dict.fromkeys(replace(asked, out_layout=out) for out in outputs):
-            given = [one] if one != asked and self._is_legal(operator, one) else []
-            found = _distinct(given, islice(self._layouts(operator, one), _MOST_FOUND))
+            given = [one] if is_output else []
+            near = self._beside_neighbours(operator, self._layouts(operator, one))
+            found = _distinct(given, near)
             if found:
                 yield from found
                 return
@@ -255,7 +307,19 @@ class Alone:
         """What a search finds; nothing where too many different ones were asked before."""
         call = operator.call.call
         try:
-            key: object = (call.op, call.inputs, call.outputs, operator.strategy, asked, code)
+            around = None
+            if self.network is not None:
+                neighbours = neighbours_of(self.network, self.report, operator)
+                around = (tuple(neighbours.inputs.items()), neighbours.outputs)
+            key: object = (
+                call.op,
+                call.inputs,
+                call.outputs,
+                operator.strategy,
+                asked,
+                around,
+                code,
+            )
             hash(key)
         except TypeError:
             key = operator.node

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.graph import GraphParameter, Node, node_of
 from irtool.ir.held import held_by
 from irtool.sharding.check import check
 from irtool.sharding.network.analysis import Analysis, analysis_of
-from irtool.sharding.network.graphs import Network, network_of
+from irtool.sharding.network.graphs import Network
 from irtool.sharding.network.report import CheckResult, OperatorReport
 from irtool.sharding.network.strategies import Wanted
 from irtool.sharding.network.weights import behind
-from irtool.sharding.suggest_alone import Alone
+from irtool.sharding.suggest_alone import SHARED, Alone, asked_of
 
 _MOST_CHECKS = 40
 _MOST_WORK = 20_000
 """Operators that may be judged in all checks together: large networks get fewer checks."""
 _FEWEST_CHECKS = 8
+MOST_SHARED = 24
+"""Legal ones that are looked at of each user of a weight."""
 
 Key = tuple[Node, ...]
 """Operators that get the same: they are calls of one primitive, which has one strategy."""
@@ -39,7 +40,9 @@ class Repair:
     remaining: tuple[Finding, ...]
 
 
-def repaired(dump: Dump, report: CheckResult, options: Mapping[Node, tuple[Wanted, ...]]) -> Repair:
+def repaired(
+    network: Network, report: CheckResult, options: Mapping[Node, tuple[Wanted, ...]]
+) -> Repair:
     """Choices with which the network is accepted, or as few errors as a bounded search leaves.
 
     Starts with the nearest ones. Where the check still refuses, an operator that it names moves on
@@ -47,16 +50,16 @@ def repaired(dump: Dump, report: CheckResult, options: Mapping[Node, tuple[Wante
     other users of its weights.
 
     Args:
-        dump: the dump that was checked.
+        network: the dump that was checked, its edges resolved.
         report: what ``check`` says of it.
         options: what is legal for each operator that is refused, the nearest first.
     """
-    search = _Search(dump, report)
+    search = _Search(network, report)
     for node, given in options.items():
         search.offer(node, given)
     best: Repair | None = None
     for _ in range(search.most_checks):
-        result = check(dump, report.context, search.instead, search.network)
+        result = check(network.dump, report.context, search.instead, network)
         errors = tuple(one for one in result.findings if one.severity == "error")
         if best is None or len(errors) < len(best.remaining):
             best = Repair(search.instead, errors)
@@ -71,16 +74,16 @@ def repaired(dump: Dump, report: CheckResult, options: Mapping[Node, tuple[Wante
 class _Search:
     """Where a search for choices stands: the options of each primitive, and which one is taken."""
 
-    dump: Dump
+    network: Network
     report: CheckResult
-    network: Network = field(init=False)
     analysis: Analysis = field(init=False)
     calls: dict[object, Key] = field(init=False)
     options: dict[Key, tuple[Wanted, ...]] = field(default_factory=dict[Key, "tuple[Wanted, ...]"])
     taken: dict[Key, int] = field(default_factory=dict[Key, int])
+    shared: set[str] = field(default_factory=set[str])
+    """Messages about weights that were laid alike once."""
 
     def __post_init__(self) -> None:
-        self.network = network_of(self.dump)
         self.analysis = analysis_of(self.network, self.report.context)
         calls: dict[object, list[Node]] = {}
         for operator in _operators(self.report):
@@ -113,9 +116,11 @@ class _Search:
 
     def move(self, result: CheckResult, errors: tuple[Finding, ...]) -> bool:
         """Take another option of an operator that is named, or has to do with one; False: none."""
-        alone = Alone(result)
+        alone = Alone(result, self.network)
         for finding in errors:
             concerned = list(self._concerned(finding))
+            if finding.code == SHARED and self._share(alone, finding, concerned):
+                return True
             if any(self._next(self.key(node)) for node in concerned):
                 return True
             for node in concerned:
@@ -130,6 +135,40 @@ class _Search:
                     return True
         curable = [finding for finding in errors if self._is_between(result, finding)]
         return bool(curable) and any(self._next(key) for key in list(self.taken))
+
+    def _share(self, alone: Alone, finding: Finding, users: list[Node]) -> bool:
+        """Lay a weight alike for all its users, once: with what is nearest to what they have."""
+        weights = {tuple(weight.type.dimensions or ()) for node in users[:1]
+                   for weight in self._weights(node) if weight.type is not None}  # fmt: skip
+        if finding.message in self.shared or len(users) < 2:
+            return False
+        self.shared.add(finding.message)
+        by_user: list[tuple[Key, dict[object, tuple[int, Wanted]]]] = []
+        for node in users:
+            ways: dict[object, tuple[int, Wanted]] = {}
+            given = (self.instead.get(node, asked_of(node)), *alone.others(node, MOST_SHARED))
+            for place, asked in enumerate(given):
+                for layout in alone.layouts(node, asked):
+                    if layout.tensor_shape in weights:
+                        ways.setdefault(layout.strides(), (place, asked))
+            by_user.append((self.key(node), ways))
+        common = set.intersection(*(set(ways) for _, ways in by_user))
+        if not common:
+            return False
+
+        def cost(layout: object) -> tuple[int, int]:
+            places = [(key, ways[layout][0]) for key, ways in by_user]
+            untouched = sum(place > 0 and key not in self.options for key, place in places)
+            return untouched, sum(place for _, place in places)
+
+        best = min(common, key=cost)
+        for key, ways in by_user:
+            place, asked = ways[best]
+            if place or key in self.options:
+                known = self.options.get(key, ())
+                self.options[key] = tuple(dict.fromkeys((*known, asked)))
+                self.taken[key] = self.options[key].index(asked)
+        return True
 
     def _next(self, key: Key) -> bool:
         place = self.taken.get(key)
@@ -164,7 +203,7 @@ class _Search:
         about = {self.key(node) for node in options}
         for key in [key for key in self.taken if key not in about][:_FEWEST_CHECKS]:
             rest = {node: one for node, one in made.chosen.items() if node not in key}
-            result = check(self.dump, self.report.context, rest, self.network)
+            result = check(self.network.dump, self.report.context, rest, self.network)
             if all(one.severity != "error" for one in result.findings):
                 made = Repair(rest, ())
         return made

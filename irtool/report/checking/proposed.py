@@ -9,6 +9,7 @@ from irtool.ir.graph import Node, node_of
 from irtool.ir.held import held_by
 from irtool.ir.units import count_text, tuple_text
 from irtool.operators.layout import WHOLE, MapEntry, UserLayout
+from irtool.report.places import location_text
 from irtool.sharding.network.strategies import Wanted
 from irtool.sharding.suggest import Proposals
 from irtool.sharding.suggest_alone import asked_of
@@ -92,7 +93,7 @@ def shard_text(node: Node) -> str:
     """
     for location in reversed(node.comments.locations):
         if ".shard(" in (location.source or ""):
-            return f"{location.path}:{location.line}: {(location.source or '').strip()}"
+            return location_text(location)
     held = held_by(node)
     if held is None:
         return "a .shard( whose line the dump does not tell"
