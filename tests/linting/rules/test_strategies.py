@@ -94,6 +94,14 @@ def test_products_that_all_leave_devices_idle_are_one_finding() -> None:
     ]
 
 
+@pytest.mark.parametrize(("share", "severity"), [(60, "warning"), (61, "info")])
+def test_products_of_little_work_are_an_info(share: int, severity: str) -> None:
+    """Of five parts of work (one four times, one once) three are done again."""
+    idle, busy = "((2, 1), (1, 1))", "((8, 1), (1, 1))"
+    facts = network(matmul(0, "%para1_x", idle), matmul(1, "%0", busy))
+    assert the_one(lint(rule("STR003", least_share=share), facts)).severity == severity
+
+
 def test_small_products_may_leave_devices_idle() -> None:
     facts = network(matmul(0, "%para1_x", "((1, 1), (1, 1))"))
     assert not lint(rule("STR003", least_gigaflops=1000), facts).findings

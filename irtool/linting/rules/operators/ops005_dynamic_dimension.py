@@ -86,11 +86,12 @@ class DynamicDimension(DumpRule):
             they = "it" if len(dimensions) == 1 else "them"
             of = they if unsplittable == dimensions else ", ".join(unsplittable[:3])
             costs.insert(0, f"no strategy can split {of}")
+        first = _first([*shapes, *unknown])
         yield self.finding(
             f"{listed}{more} {verb} not known: {', '.join(costs)}",
-            _first(shapes) or _first(unknown),
+            first,
             severity=None if shapes or unsplittable else "info",
-            related=[("finds out a shape", node) for node in shapes[:5]],
+            related=[("finds out a shape", node) for node in shapes[:5] if node is not first],
             key="dynamic",
         )
 
@@ -115,5 +116,6 @@ def _cannot_be_split(inputs: list[Parameter], facts: DumpFacts) -> list[str]:
 
 
 def _first(nodes: list[Node]) -> Node | None:
-    """The first that a person wrote, else the first."""
-    return next((node for node in nodes if user_frames(node)), nodes[0] if nodes else None)
+    """The first of the forward pass that a person wrote, else the first."""
+    written = (node for node in nodes if not node.is_backward and user_frames(node))
+    return next(written, nodes[0] if nodes else None)

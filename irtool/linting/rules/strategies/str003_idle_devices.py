@@ -24,7 +24,8 @@ class IdleDevices(ReportRule):
         If the product of a strategy's numbers is smaller than the number of devices of the stage,
         the rest repeats the same computation: it takes as long as on fewer devices, and the
         gradient needs one more collective. Told for large products (MatMul, convolution,
-        attention), where the time is; where no product uses all devices that is one finding.
+        attention), where the time is; where no product uses all devices that is one finding. An info
+        where all that is repeated is a small share of the work of all products.
         """
     hint = "split another dimension, so that the numbers multiply to the devices of a stage"
     bad = "%8(x) = PrimFunc_MatMul(%6, %7, …) {in_strategy: ((2, 1), (1, 1))}     on 8 devices"
@@ -39,6 +40,8 @@ class IdleDevices(ReportRule):
     least_repeats = Threshold(2, "devices", "told where so many devices compute the same")
     least_gigaflops = Threshold(10, "gigaflops", "operators of at least so much work are told")
 
+    least_share = Threshold(2, "percent", "a warning from this share of all products' work on")
+
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         devices = report.context.stage_size
         heavy = [
@@ -51,6 +54,9 @@ class IdleDevices(ReportRule):
             for item, times in heavy
             if times >= max(2, self.least_repeats) and gigaflops(item) >= self.least_gigaflops
         ]
+        spared = sum(gigaflops(item) * (times - 1) for item, times in idle)
+        work = sum(gigaflops(item) * times for item, times in heavy)
+        is_little = spared * 100 < self.least_share * work
         least = min((times for _, times in heavy), default=1)
         alike = [item for item, times in idle if times == least > 1 and len(heavy) > 1]
         if alike:
@@ -72,4 +78,5 @@ class IdleDevices(ReportRule):
                     f"{item.op} with strategy {item.strategy} uses {devices // times} of "
                     f"{devices} devices; each result is computed {times} times",
                     item.node,
+                    severity="info" if is_little else None,
                 )
