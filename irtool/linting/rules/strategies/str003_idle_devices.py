@@ -24,8 +24,9 @@ class IdleDevices(ReportRule):
         If the product of a strategy's numbers is smaller than the number of devices of the stage,
         the rest repeats the same computation: it takes as long as on fewer devices, and the
         gradient needs one more collective. Told for large products (MatMul, convolution,
-        attention), where the time is; where no product uses all devices that is one finding. An info
-        where all that is repeated is a small share of the work of all products.
+        attention), where the time is; where no product uses all devices that is one finding.
+
+        An info where all that is repeated is a small share of the work of all products.
         """
     hint = "split another dimension, so that the numbers multiply to the devices of a stage"
     bad = "%8(x) = PrimFunc_MatMul(%6, %7, …) {in_strategy: ((2, 1), (1, 1))}     on 8 devices"
