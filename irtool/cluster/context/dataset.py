@@ -21,7 +21,8 @@ Dataset: TypeAlias = Strategy | tuple[UserLayout, ...] | str
 
 def seen_dataset(evidence: Evidence, stage_size: int | None) -> Entry | None:
     """The split of the dataset: by its operator in a dump, else by the inputs' slices."""
-    for shown in (evidence.begin, evidence.end):
+    # What stands in the dump before may be the program's own: MindSpore puts the context's there.
+    for shown in (evidence.end, evidence.begin):
         if shown is not None and shown.dataset is not None:
             what = f"the strategy of {_operator(shown)}"
             return Entry(named(shown.dataset, stage_size), Origin("dump", shown.path, what))

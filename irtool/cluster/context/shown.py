@@ -17,7 +17,7 @@ from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT
 from irtool.ir.values import Attributes
 from irtool.operators.call import Strategy
 from irtool.operators.layout import UserLayout
-from irtool.sharding.network.strategies import StrategyFormatError, wanted
+from irtool.sharding.network.strategies import StrategyFormatError, strategy_of, wanted
 
 Pass: TypeAlias = Literal["begin", "end", "validate"]
 
@@ -250,12 +250,14 @@ class Shown:
         for node in self.dump.nodes(where=lambda node: node.op in DATASETS):
             try:
                 asked = wanted(node)
+                # Behind an operator that is given a tuple of tensors nothing stands, () that is.
+                nested = strategy_of("in_strategy", node.attribute("in_strategy"))
             except StrategyFormatError:
                 continue
             if asked.in_layout:
                 return asked.in_layout
-            if asked.strategy:
-                return asked.strategy
+            if asked.strategy or nested:
+                return asked.strategy or nested
         return None
 
     @property

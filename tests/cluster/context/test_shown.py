@@ -57,6 +57,24 @@ def test_the_dataset_operator_of_a_later_dump_says_its_strategy(samples: Path) -
     assert begin.searches is False
 
 
+def test_a_dataset_with_a_tuple_of_tensors_has_its_strategy_before_it(tmp_path: Path) -> None:
+    """MindSpore 2.7 prints () behind the statement, and the nested strategy as attribute."""
+    lines = [
+        "# IR entry: @1_main",
+        "",
+        "subgraph @1_main(%para1_inputs0) {",
+        "  %0(CNode_52) = _VirtualDataset(%para1_inputs0, %para1_inputs0) {instance name: d} "
+        "primitive_attrs: {in_strategy: ((1, 1), ((1, 1), (1, 1)))} {in_strategy: ()}",
+        "      : (<Tensor[Float32], (16, 16)>, <null>) -> (<Tensor[Float32], (16, 16)>)",
+        "  Return(%0)",
+        "      : (<Tensor[Float32], (16, 16)>)",
+        "}",
+    ]
+    path = tmp_path / "step_parallel_end_0019.ir"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert shown(path, "end").dataset == ((1, 1), (1, 1), (1, 1))
+
+
 def test_a_search_leaves_its_strategy_behind_the_dataset(samples: Path) -> None:
     (path,) = (samples / "mlp_recursive_search").glob("step_parallel_begin*.ir")
     assert shown(path, "begin").searches is True
