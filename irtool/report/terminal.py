@@ -1,17 +1,19 @@
 """Reports on a terminal, by rich; imported only when there is one.
 
 A table that is wider than the terminal gives up columns, those of the highest rank first: what
-stood in them follows each row as a line of its own, so that nothing is cut.
+stood in them follows each row as a line of its own.  Where not even the columns that always stay
+have room, a row is a list of them.  Texts are folded between words, and inside a word only behind
+the signs that part a path or a name, so that nothing is cut and what is copied is what stood there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import TextIO
 
+from rich.cells import cell_len, chop_cells
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table as Grid
 from rich.text import Text
 
 from irtool.report.model import Block, Facts, Heading, Note, Table
@@ -19,9 +21,16 @@ from irtool.report.plain import cell_text, cells_of, colours_wanted, hidden_text
 from irtool.report.text import escape
 
 _LEAST_WIDTH = 16
-"""Columns that folded text keeps, however short its words are."""
+"""Columns that folded text keeps, and the longest word that is never folded."""
 _GAP = 2
 """Columns between two cells, and before the first."""
+_PART = re.compile(r"[^/.,_:-]*[/.,_:-]+|[^/.,_:-]+")
+"""A part of a path or name, with the sign that ends it."""
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?i?B|[mµn]?s)(?!\w))")
+_JOINED = "\N{NO-BREAK SPACE}"
+
+Show = Callable[[str, str], None]
+"""Writes a line in a style."""
 
 
 def write_rich(blocks: Sequence[Block], stream: TextIO) -> None:
@@ -34,66 +43,71 @@ def write_rich(blocks: Sequence[Block], stream: TextIO) -> None:
         markup=False,
         emoji=False,
     )
+
+    def show(line: str, style: str = "") -> None:
+        console.print(Text(line.rstrip(), style=style), soft_wrap=True)
+
+    width = max(1, console.width)
     shown = list(text_blocks(blocks))
     for index, block in enumerate(shown):
         match block:
             case Heading():
                 if index:
-                    console.print()
-                console.print(Text(escape(block.text), style="bold", overflow="fold"))
+                    show("")
+                _show_text(show, escape(block.text), width, style="bold")
             case Note():
-                for line in block.text.split("\n") if block.verbatim else [block.text]:
-                    console.print(Text(escape(line), overflow="fold"))
+                if block.verbatim:  # to be copied: a folded line would be two
+                    for line in block.text.split("\n"):
+                        show(escape(line))
+                else:
+                    _show_text(show, escape(block.text), width)
             case Facts():
                 if block.title or (index and isinstance(shown[index - 1], Table)):
-                    console.print()
+                    show("")
                 if block.title:
-                    console.print(Text(escape(block.title), style="bold"))
-                console.print(_facts(block))
+                    _show_text(show, escape(block.title), width, style="bold")
+                _show_facts(console, block, width)
             case Table():
-                _print_table(console, block)
+                _show_table(show, block, width)
 
 
-def _facts(facts: Facts) -> Grid:
-    grid = Grid.grid(padding=(0, _GAP))
-    grid.add_column(style="cyan", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for label, value in facts.pairs:
-        grid.add_row(Text(label), Text(cell_text(value), overflow="fold"))
-    return grid
+def _show_text(show: Show, text: str, width: int, indent: int = 0, style: str = "") -> None:
+    for line in folded(text, width - indent):
+        show(" " * indent + line, style)
 
 
-def _print_table(console: Console, table: Table) -> None:
-    console.print()
+def _show_facts(console: Console, facts: Facts, width: int) -> None:
+    pairs = [(label, cell_text(value)) for label, value in facts.pairs]
+    left = max((cell_len(label) for label, _ in pairs), default=0)
+    room = width - left - _GAP
+    for label, value in pairs:
+        first, *rest = folded(value, room) if room >= _LEAST_WIDTH else [""]
+        line = Text(_padded(label, left), style="cyan").append(" " * _GAP + first, style="default")
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+        below = rest if room >= _LEAST_WIDTH else folded(value, width - _GAP)
+        indent = left + _GAP if room >= _LEAST_WIDTH else _GAP
+        for text in below:
+            console.print(Text(" " * indent + text), soft_wrap=True)
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+
+def _show_table(show: Show, table: Table, width: int) -> None:
+    show("", "")
     if table.title:
-        console.print(Text(escape(table.title), style="bold"))
+        _show_text(show, escape(table.title), width, style="bold")
     rows = cells_of(table)
-    inside = columns_inside(table, rows, console.width)
-    fits = _least_width(table, rows, inside) <= console.width
-    least = _least if fits else _fewest
-    grid = Grid(
-        box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="cyan", expand=False
-    )
-    for place in inside:
-        column = table.columns[place]
-        grid.add_column(
-            Text(column.title),
-            justify="right" if column.is_numeric else "left",
-            no_wrap=not column.wraps,
-            min_width=least(table, rows, place) if column.wraps else None,
-            overflow="fold",
-        )
-    outside = [place for place in range(len(table.columns)) if place not in inside]
-    if not outside:
-        for row in rows:
-            grid.add_row(*(Text(row[place], overflow="fold") for place in inside))
-        console.print(Padding(grid, (0, 0, 0, _GAP)))
+    inside = columns_inside(table, rows, width)
+    if _least_width(table, rows, inside) > width:
+        _show_as_lists(show, table, rows, width)
     else:
-        _print_folded(console, table, rows, inside, outside)
+        _show_rows(show, table, rows, inside, width)
     if table.hidden:
-        console.print(Text(f"  {hidden_text(table)}", style="dim"))
+        _show_text(show, hidden_text(table), width, _GAP, "dim")
     if table.note:
-        console.print(Padding(Text(escape(table.note), overflow="fold"), (0, 0, 0, _GAP)))
+        _show_text(show, escape(table.note), width, _GAP)
 
 
 def columns_inside(table: Table, rows: Sequence[Sequence[str]], width: int) -> list[int]:
@@ -110,9 +124,8 @@ def columns_inside(table: Table, rows: Sequence[Sequence[str]], width: int) -> l
     return inside
 
 
-def _least_width(table: Table, rows: Sequence[Sequence[str]], inside: Iterable[int]) -> int:
-    widths = [_least(table, rows, place) for place in inside]
-    return sum(widths) + _GAP * len(widths)
+def _least_width(table: Table, rows: Sequence[Sequence[str]], inside: Sequence[int]) -> int:
+    return sum(_least(table, rows, place) + _GAP for place in inside)
 
 
 def _least(table: Table, rows: Sequence[Sequence[str]], place: int) -> int:
@@ -120,64 +133,126 @@ def _least(table: Table, rows: Sequence[Sequence[str]], place: int) -> int:
     full = _width(table, rows, place)
     if not table.columns[place].wraps or full <= _LEAST_WIDTH:
         return full
-    words = (word for row in rows for word in row[place].split())
-    return max(_LEAST_WIDTH, max(map(len, words), default=0))
-
-
-def _fewest(table: Table, rows: Sequence[Sequence[str]], place: int) -> int:
-    """The width that a column keeps where not even its words fit."""
-    return min(_LEAST_WIDTH, _width(table, rows, place))
+    parts = (
+        part
+        for text in _texts(table, rows, place)
+        for word in _words(text)
+        for part in _parts(word)
+    )
+    return max(_LEAST_WIDTH, *map(cell_len, parts))
 
 
 def _width(table: Table, rows: Sequence[Sequence[str]], place: int) -> int:
-    return max([len(table.columns[place].title), *(len(row[place]) for row in rows)])
+    return max(map(cell_len, _texts(table, rows, place)))
 
 
-def _print_folded(
-    console: Console,
-    table: Table,
-    rows: Sequence[Sequence[str]],
-    inside: Sequence[int],
-    outside: Sequence[int],
-) -> None:
-    """Rows of which a part stands below: lines of fixed columns, each with its line of the rest."""
-    room = console.width - _GAP * (len(inside) + 1)
-    widths = _shared(table, rows, inside, room)
-    heads = [table.columns[place].title for place in inside]
-    console.print(_line(table, heads, inside, widths), style="cyan")
+def _texts(table: Table, rows: Sequence[Sequence[str]], place: int) -> Iterator[str]:
+    yield table.columns[place].title
     for row in rows:
-        console.print(_line(table, [row[place] for place in inside], inside, widths))
-        rest = [f"{table.columns[place].title}: {row[place]}" for place in outside if row[place]]
-        fits = len("; ".join(rest)) <= console.width - 3 * _GAP
-        for text in ["; ".join(rest)] if fits else rest:
-            if text:
-                below = Text(text, style="dim", overflow="fold")
-                console.print(Padding(below, (0, 0, 0, 3 * _GAP)))
+        yield row[place]
 
 
-def _shared(
-    table: Table, rows: Sequence[Sequence[str]], inside: Sequence[int], room: int
+def _widths(
+    table: Table, rows: Sequence[Sequence[str]], inside: Sequence[int], width: int
 ) -> list[int]:
-    """Widths of the columns: what they need, those that wrap share out what is left."""
-    needed = [_width(table, rows, place) for place in inside]
-    wrapping = [index for index, place in enumerate(inside) if table.columns[place].wraps]
-    for least in (_least, _fewest):
-        over = sum(needed) - room
-        for index in sorted(wrapping, key=lambda index: -needed[index]):
-            if over <= 0:
-                break
-            cut = min(over, needed[index] - least(table, rows, inside[index]))
-            needed[index] -= cut
-            over -= cut
-    return needed
+    """Widths of the columns: what they need; the widest that wrap give what is too much."""
+    widths = [_width(table, rows, place) for place in inside]
+    least = [_least(table, rows, place) for place in inside]
+    for _ in range(sum(widths) + _GAP * len(widths) - width):
+        widest = max(
+            range(len(widths)), key=lambda index: (widths[index] > least[index], widths[index])
+        )
+        widths[widest] -= 1
+    return widths
 
 
-def _line(
+def _show_rows(
+    show: Show, table: Table, rows: Sequence[Sequence[str]], inside: Sequence[int], width: int
+) -> None:
+    """Lines of fixed columns, each with what has no room in them below it."""
+    outside = [place for place in range(len(table.columns)) if place not in inside]
+    widths = _widths(table, rows, inside, width)
+    for line in _lines(table, [table.columns[place].title for place in inside], inside, widths):
+        show(line, "cyan")
+    for row in rows:
+        for line in _lines(table, [row[place] for place in inside], inside, widths):
+            show(line, "")
+        rest = [f"{table.columns[place].title}: {row[place]}" for place in outside if row[place]]
+        fits = cell_len("; ".join(rest)) <= width - 3 * _GAP
+        for text in ["; ".join(rest)] if fits and rest else rest:
+            _show_text(show, text, width, 3 * _GAP, "dim")
+
+
+def _lines(
     table: Table, texts: Sequence[str], inside: Sequence[int], widths: Sequence[int]
-) -> Padding:
-    grid = Grid.grid(padding=(0, _GAP, 0, 0))
-    for place, width in zip(inside, widths, strict=True):
-        numeric = table.columns[place].is_numeric
-        grid.add_column(width=width, justify="right" if numeric else "left", overflow="fold")
-    grid.add_row(*(Text(text, overflow="fold") for text in texts))
-    return Padding(grid, (0, 0, 0, _GAP))
+) -> Iterator[str]:
+    """The lines of one row."""
+    cells = [folded(text, width) for text, width in zip(texts, widths, strict=True)]
+    for index in range(max(map(len, cells), default=0)):
+        line = ""
+        for cell, place, width in zip(cells, inside, widths, strict=True):
+            text = cell[index] if index < len(cell) else ""
+            line += " " * _GAP + _padded(text, width, table.columns[place].is_numeric)
+        yield line
+
+
+def _show_as_lists(show: Show, table: Table, rows: Sequence[Sequence[str]], width: int) -> None:
+    """Each row as its first cell, and the others with their titles below."""
+    for row in rows:
+        _show_text(show, f"{table.columns[0].title}: {row[0]}", width, _GAP)
+        for column, text in zip(table.columns[1:], row[1:], strict=True):
+            if text:
+                _show_text(show, f"{column.title}: {text}", width, 2 * _GAP)
+
+
+# -- folded text ---------------------------------------------------------------------------------
+
+
+def folded(text: str, width: int) -> list[str]:
+    """A text as lines of at most so many columns; at least one line.
+
+    Args:
+        text: one line, its indentation is kept.
+        width: columns; a word that is wider is parted behind the signs of a path or name, and
+            inside a part only where that is wider, too.  A number stays with its unit.
+    """
+    width = max(1, width)
+    if cell_len(text) <= width:
+        return [text]
+    indent = min(len(text) - len(text.lstrip(" ")), width // 2)
+    room = width - indent
+    lines: list[str] = []
+    line = ""
+    for word in _words(text):
+        if line and cell_len(line) + 1 + cell_len(word) <= room:
+            line += " " + word
+            continue
+        if line:
+            lines.append(line)
+        line = ""
+        for part in [word] if cell_len(word) <= room else _pieces(word, room):
+            if cell_len(line) + cell_len(part) > room:
+                lines.append(line)
+                line = ""
+            line += part
+    return [" " * indent + one.replace(_JOINED, " ") for one in [*lines, line]]
+
+
+def _words(text: str) -> list[str]:
+    return _BEFORE_UNIT.sub(_JOINED, text).split(" ") if " " in text else [text]
+
+
+def _parts(word: str) -> list[str]:
+    """A long word in the parts between which it may be folded; a short one as it is."""
+    return [word] if cell_len(word) <= _LEAST_WIDTH else _PART.findall(word)
+
+
+def _pieces(word: str, width: int) -> Iterator[str]:
+    """The parts of a word that is wider than a line, those that are wider, too, cut."""
+    for part in _PART.findall(word):
+        yield from [part] if cell_len(part) <= width else chop_cells(part, width)
+
+
+def _padded(text: str, width: int, right: bool = False) -> str:
+    blanks = " " * (width - cell_len(text))
+    return blanks + text if right else text + blanks

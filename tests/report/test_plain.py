@@ -25,7 +25,7 @@ from irtool.report.model import (
     text_column,
 )
 from irtool.report.plain import plain_lines
-from irtool.report.terminal import columns_inside, write_rich
+from irtool.report.terminal import columns_inside, folded, write_rich
 
 
 def lines(*blocks: Block) -> list[str]:
@@ -121,11 +121,89 @@ def test_what_leaves_a_table_stands_below_its_row(monkeypatch: pytest.MonkeyPatc
     ]
 
 
-@pytest.mark.parametrize("columns", [24, 40, 60, 80, 200])
-def test_no_character_of_a_cell_is_lost(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "".join(on_terminal(monkeypatch, columns, Table("Parts", COLUMNS, ROWS)))
-    seen = re.sub(r"\s", "", text)
-    for row in ROWS:
-        assert re.sub(r"\s", "", str(row[0])) in seen
-    if columns >= 40:
-        assert "net.py:13" in seen
+WIDE = Table(
+    "Wide",
+    [text_column("layer"), Column("line"), number_column("share", "share"), text_column("operator"),
+     number_column("KiB", "bytes", rank=1), text_column("why", rank=2)],
+    [
+        ["layers.0.attention.query.weight", "671", 0.917, "StridedSlice(0: 178.5 KiB)", 182_784,
+         "a device receives 91.7 % of it, dimension 0 of /net/blocks/attention.py:120"],
+        ["Default/network-WithLossCell/_backbone-Network/0-Block", "12", 1.0, "ReLU", None, ""],
+    ],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", range(20, 241, 10))
+def test_nothing_of_a_cell_is_lost_and_no_line_is_too_long(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for table in (Table("Parts", COLUMNS, ROWS), WIDE):
+        shown = on_terminal(monkeypatch, columns, table)
+        assert all(len(line) <= columns and line == line.rstrip() for line in shown)
+        # Letters of a folded cell stand among those of its neighbours: in order, none is missing.
+        text = "\n".join(shown)
+        for cells in table.rows:
+            for cell in cells:
+                for part in re.findall(r"[^/.,_:\s-]{1,10}", cell if isinstance(cell, str) else ""):
+                    assert part in text, (part, columns)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 140, 200])
+def test_words_numbers_and_their_units_stay_together(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "\n".join(on_terminal(monkeypatch, columns, WIDE))
+    for whole in (
+        "attention.",
+        "671",
+        "91.7 %",
+        "StridedSlice(0:",
+        "178.5 KiB",
+        "receives",
+        "line",
+    ):
+        assert whole in text, whole
+
+
+def test_where_not_even_the_main_columns_have_room_a_row_is_a_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = Table(
+        "", [Column("node"), number_column("size", "bytes")], [["%12", 1536], ["%3", None]]
+    )
+    assert on_terminal(monkeypatch, 15, table) == ["", "  node     size", "  %12   1.5 KiB", "  %3"]
+    assert on_terminal(monkeypatch, 14, table) == [
+        "", "  node: %12", "    size:", "    1.5 KiB", "  node: %3",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (31, ["layers.0.attention.query.weight"]),
+        (30, ["layers.0.attention.query.", "weight"]),
+        (12, ["layers.0.", "attention.", "query.weight"]),
+        (8, ["layers.", "0.", "attentio", "n.query.", "weight"]),
+    ],
+)
+def test_a_name_is_folded_behind_its_signs(width: int, lines: list[str]) -> None:
+    assert folded("layers.0.attention.query.weight", width) == lines
+
+
+def test_folded_text_keeps_its_indentation() -> None:
+    assert folded("    a tree of many words", 14) == ["    a tree of", "    many words"]
+
+
+def test_what_is_to_be_copied_is_never_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "# a comment of a program that is wider than the terminal\nx = 1"
+    assert on_terminal(monkeypatch, 30, Note(code, verbatim=True)) == code.split("\n")
+
+
+def test_facts_stand_beside_their_labels_or_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = Facts([("label", "a text of several words here"), ("x", "y")])
+    assert on_terminal(monkeypatch, 23, facts) == [
+        "label  a text of", "       several words", "       here", "x      y",
+    ]  # fmt: skip
+    assert on_terminal(monkeypatch, 22, facts) == [
+        "label", "  a text of several", "  words here", "x", "  y",
+    ]  # fmt: skip
