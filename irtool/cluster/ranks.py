@@ -9,7 +9,7 @@ that the parsed dump shows.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -99,10 +99,8 @@ class Cluster:
     def missing(self) -> tuple[int, ...]:
         """Ranks that take part but left no dump."""
         seen = set(range(self.devices)) if self.exact else set[int]()
-        for one in self.ranks.values():
-            for party in one.parties:
-                seen.update(party.ranks or ())
-                seen.update(() if party.peer is None else (party.peer,))
+        parties = [party for one in self.ranks.values() for party in one.parties]
+        seen.update(*_lists(parties), (party.peer for party in parties if party.peer is not None))
         return tuple(sorted(seen - self.ranks.keys()))
 
     def without_dumps(self, paths: Container[str]) -> Cluster:
@@ -270,17 +268,14 @@ def _cluster(
     ranks: dict[int, RankProgram], classes: Iterable[tuple[int, ...]], devices: int | None
 ) -> Cluster:
     """Fill in what only several dumps together tell: how many devices, who is in the world."""
-    seen = max(ranks, default=0)
-    exact = devices is not None
-    for one in ranks.values():
-        for party in one.parties:
-            seen = max(seen, party.peer or 0, *(party.ranks or (0,)))
-            if party.ranks and _is_world(party.group):
-                exact = True
+    parties = [party for one in ranks.values() for party in one.parties]
+    exact = devices is not None or any(party.ranks and _is_world(party.group) for party in parties)
+    highest = (max(listed) for listed in _lists(parties))
+    seen = max((*ranks, *highest, *(party.peer or 0 for party in parties)), default=0)
     listed = max((_listed_world(one.program) for one in ranks.values()), default=0)
     exact = exact or listed > 0
     count = max(devices or 0, listed, seen + 1)
-    world = tuple(range(count))
+    world = _everybody(count)
     for rank, one in ranks.items():
         if any(party.ranks is None and _is_world(party.group) for party in one.parties):
             filled = (
@@ -300,6 +295,17 @@ def _listed_world(shared: Program) -> int:
     return max(
         (listed_world(node) or 0 for node in transfers if node.op in POINT_TO_POINT), default=0
     )
+
+
+@lru_cache(maxsize=8)
+def _everybody(devices: int) -> tuple[int, ...]:
+    """All ranks: one tuple for all who name the group of all, or each rank would hold all ranks."""
+    return tuple(range(devices))
+
+
+def _lists(parties: Iterable[Party]) -> Collection[tuple[int, ...]]:
+    """The members of groups, each list once: the same groups stand in many ranks."""
+    return {id(party.ranks): party.ranks for party in parties if party.ranks}.values()
 
 
 def _is_world(group: str | None) -> bool:
@@ -389,7 +395,7 @@ def _parties(
         if ranks is None and party.group is not None and not _is_world(party.group):
             ranks = listed.get(party.group) or search(party.group, devices or 1)
         elif ranks is None and _is_world(party.group):
-            ranks = listed.get(party.group or "") or (tuple(range(devices)) if devices else None)
+            ranks = listed.get(party.group or "") or (_everybody(devices) if devices else None)
         if peer is not None and "global" not in (counts or "") and not _is_world(party.group):
             peer = ranks[peer] if ranks is not None and peer < len(ranks) else None
         parties.append(Party(party.group, ranks, peer))

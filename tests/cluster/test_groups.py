@@ -246,6 +246,23 @@ def test_folded_ranks_have_what_their_own_dumps_say(samples: Path) -> None:
         assert short.ranks[rank].parties == full.ranks[rank].parties
 
 
+def test_ranks_share_the_list_of_all_devices(samples: Path) -> None:
+    """Else each transfer of 4,096 ranks would hold a list of 4,096."""
+    compilations = irtool.load_run(samples / "pipeline_2_stages").across_ranks()
+    dumps = {rank: one.read(one.main) for rank, one in compilations.items()}
+
+    def text(rank: int) -> tuple[str, str]:
+        path = compilations[rank].main.path
+        return path, Path(path).read_text()
+
+    classes = [((0, 1), dumps[0]), ((2, 3), dumps[2])]
+    cluster = cluster_of_classes(classes, text, dumps.__getitem__, 4)
+    parties = [party for rank in (1, 3) for party in cluster.ranks[rank].parties]
+    world = [party.ranks for party in parties if party.ranks == (0, 1, 2, 3)]
+    assert len(world) > 1
+    assert len({id(ranks) for ranks in world}) == 1
+
+
 @pytest.mark.slow
 def test_of_1024_ranks_only_distinct_ones_are_parsed(samples: Path, tmp_path: Path) -> None:
     # 256 jobs of two stages side by side: the ranks of a real run, moved.
