@@ -43,7 +43,7 @@ SMALLEST = 1e-15
 _TIMED = {"plan", "recover"}
 """Commands that say how long they took: under the key ``seconds`` of the answer."""
 _TOOK = re.compile(
-    r"\b\d+(?:\.\d+)? (?:ms|s|seconds|minutes) (?:of )?CPU\b|\bin \d+(?:\.\d+)? m?s\b"
+    r"\b\d+(?:\.\d+)? (?:ns|µs|ms|s|min|h|seconds|minutes) (?:of )?CPU\b|\bin \d+(?:\.\d+)? m?s\b"
 )
 _SCRIPT = re.compile(r"<(script|style)\b([^>]*)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 _TAG = re.compile(r"<[^<>]*>")

@@ -10,6 +10,7 @@ from irtool.cli.plan_options import Decide, PlanOptions, Way
 from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
+from irtool.ir.units import bytes_text
 from irtool.operators.call import Strategy
 from irtool.sharding.network.context import ParallelContext
 
@@ -101,8 +102,9 @@ def settled(asked: Request) -> tuple[Request, Candidates | None]:
     index = candidates.best if number is None else number - 1
     if index is None:
         raise CannotPlan(
-            f"none of {len(candidates.ranked)} candidates fits into {candidates.limit:,} bytes a "
-            "device: more devices would do, or --candidate 1 to see one that does not"
+            f"none of {len(candidates.ranked)} candidates fits into "
+            f"{bytes_text(candidates.limit)} a device: more devices would do, or --candidate 1 "
+            "to see one that does not"
         )
     if index >= len(candidates.ranked):
         raise CannotPlan(f"there are {len(candidates.ranked)} candidates, none has number {number}")

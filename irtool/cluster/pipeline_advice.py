@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from irtool.cluster.memory_layers import NETWORK
 from irtool.cluster.pipeline_cut import Cut, Layer
 from irtool.cluster.schedule import ideal_bubble
+from irtool.ir.units import share_text
 
 WANTED = 0.1
 """Ratio of idle to working time that is worth getting down to."""
@@ -66,7 +67,7 @@ def advise(
                         'pipeline_config={"pipeline_interleave": True}',
                         f"{more_chunks} chunks a stage",
                         _less(now, after),
-                        f"{_percent(more)} more activations on stage 0, "
+                        f"{share_text(more)} more activations on stage 0, "
                         f"{more_chunks} times as many tensors between stages",
                     )
                 )
@@ -78,8 +79,8 @@ def advise(
             Advice(
                 "pipeline_stage",
                 "; ".join(f"{index}: {_run(names)}" for index, names in enumerate(cut.stages)),
-                f"slowest stage {_percent(slowest / mean - 1)} → {_percent(cut.imbalance)} above "
-                "the mean",
+                f"slowest stage {share_text(slowest / mean - 1)} → "
+                f"{share_text(cut.imbalance)} above the mean",
                 "other weights on other stages: checkpoints move",
             )
         )
@@ -92,11 +93,7 @@ def layer_count(layers: Sequence[Layer]) -> int:
 
 
 def _less(now: float, after: float) -> str:
-    return f"idle time {_percent(now)} → {_percent(after)} of work"
-
-
-def _percent(ratio: float) -> str:
-    return f"{100 * ratio:.1f} %"
+    return f"idle time {share_text(now)} → {share_text(after)} of work"
 
 
 def _run(names: Sequence[str]) -> str:

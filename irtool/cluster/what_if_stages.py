@@ -12,6 +12,7 @@ from irtool.cluster.pipeline_cut import Cut, Layer, best_cut
 from irtool.cluster.schedule import ideal_bubble
 from irtool.cluster.what_if import Change, Option, Traffic
 from irtool.cluster.what_if_state import STATE_SWITCHES, Weight
+from irtool.ir.units import share_text
 from irtool.operators.table import operator_of
 
 _SAME_BYTES = STATE_SWITCHES | {
@@ -63,7 +64,8 @@ def more_stages(memory: Memory, stages: int, micro_batches: int) -> Option | Non
         flops=int(operations * max(0.0, idle)),
         traffic=(Traffic("stage", 2 * boundary * batches, "Send"),),
         excludes=_SAME_BYTES,
-        note=f"with {micro} micro-batches, idle time {100 * max(0.0, idle):.0f} % of work more; "
+        note=f"with {micro} micro-batches, idle time grows by {share_text(max(0.0, idle))} of "
+        "work; "
         "needs twice the devices, or half the data parallelism",
     )
 

@@ -111,10 +111,25 @@ def operations_text(operations: float | None) -> str:
     """``1.25 TFLOP``; ``?`` for an unknown number."""
     if operations is None:
         return UNKNOWN
-    for scale, prefix in _LARGE:
-        if abs(operations) >= scale * 0.9995:
-            return f"{_three_digits(operations / scale)} {prefix}FLOP"
-    return f"{operations:.0f} FLOP"
+    return _rate(operations, "FLOP")
+
+
+def bandwidth_text(bandwidth: float | None) -> str:
+    """``56 GB/s``: decimal, as data sheets have it; ``?`` for an unknown one.
+
+    Args:
+        bandwidth: bytes a second.
+    """
+    return UNKNOWN if bandwidth is None else _rate(bandwidth, "B/s")
+
+
+def speed_text(speed: float | None) -> str:
+    """``312 TFLOPS``; ``?`` for an unknown one.
+
+    Args:
+        speed: operations on numbers a second.
+    """
+    return UNKNOWN if speed is None else _rate(speed, "FLOPS")
 
 
 def error_text(error: float) -> str:
@@ -166,6 +181,13 @@ def tuple_text(value: object) -> str:
 def _three_digits(number: float) -> str:
     """``1.25``, ``12.5``, ``125``, ``1250``: three digits that count, never an exponent."""
     return f"{number:.0f}" if abs(number) >= 999.5 else f"{number:.3g}"
+
+
+def _rate(rate: float, unit: str) -> str:
+    for scale, prefix in _LARGE:
+        if abs(rate) >= scale * 0.9995:
+            return f"{_three_digits(rate / scale)} {prefix}{unit}"
+    return f"{_three_digits(rate)} {unit}"
 
 
 def _run_text(run: tuple[int, int]) -> str:

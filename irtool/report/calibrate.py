@@ -11,7 +11,7 @@ from irtool.cluster.calibrated_operators import KindFit, OperatorCalibration
 from irtool.cluster.calibration import Calibration, GroupFit, LevelFit
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
-from irtool.ir.units import plural, share_text
+from irtool.ir.units import bandwidth_text, plural, share_text, speed_text
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.model import (
     Answer,
@@ -230,8 +230,9 @@ def _links_table(calibration: Calibration) -> Table:
     ]  # fmt: skip
     rows: list[list[Cell]] = [
         [
-            fit.level.name, _pace(fit.level.bandwidth), _pace(fit.before.bandwidth),
-            fit.level.start, fit.level.latency, fit.samples, fit.error, fit.worst,
+            fit.level.name, bandwidth_text(fit.level.bandwidth),
+            bandwidth_text(fit.before.bandwidth), fit.level.start, fit.level.latency,
+            fit.samples, fit.error, fit.worst,
         ]
         for fit in calibration.fits
     ]  # fmt: skip
@@ -247,7 +248,8 @@ def _groups_table(calibration: Calibration) -> Table:
     rows: list[list[Cell]] = [
         [
             fit.group.op, fit.group.ranks, ", ".join(map(str, fit.group.together)),
-            fit.group.start, _pace(fit.group.bandwidth), len(fit.rows), fit.error, fit.worst,
+            fit.group.start, bandwidth_text(fit.group.bandwidth), len(fit.rows),
+            fit.error, fit.worst,
         ]
         for fit in calibration.groups
     ]  # fmt: skip
@@ -265,7 +267,7 @@ def _sizes_table(calibration: Calibration) -> Table:
     ]  # fmt: skip
     rows: list[list[Cell]] = [
         [
-            fit.group.op, fit.group.ranks, size, seconds, _pace(size / seconds),
+            fit.group.op, fit.group.ranks, size, seconds, bandwidth_text(size / seconds),
             fit.group.start + size / fit.group.bandwidth,
         ]
         for fit in calibration.groups
@@ -283,8 +285,8 @@ def _kinds_table(calibration: OperatorCalibration) -> Table:
     rows: list[list[Cell]] = []
     for fit in calibration.kinds:
         line = fit.roofline
-        flops = f"{line.flops / 1e9:.4g} GFLOPS" if line.flops else ""
-        bandwidth = _pace(line.bandwidth) if line.bandwidth else ""
+        flops = speed_text(line.flops) if line.flops else ""
+        bandwidth = bandwidth_text(line.bandwidth) if line.bandwidth else ""
         rows.append([
             fit.op, fit.seconds, fit.operators, fit.sizes, line.launch, flops, bandwidth,
             fit.error, fit.worst,
@@ -316,10 +318,6 @@ def _text(view: CalibrationView) -> str:
         return f"{share_text(view.overlap)} of communication was hidden"
     what = f"{' and '.join(parts)} fitted"
     return f"{what}, off by {' and '.join(errors)} on what was held back" if errors else what
-
-
-def _pace(bandwidth: float) -> str:
-    return f"{bandwidth / 1e9:.4g} GB/s"
 
 
 def machine_lines(machine: Machine) -> Iterator[str]:

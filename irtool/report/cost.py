@@ -405,7 +405,7 @@ def _facts(view: CostView) -> list[tuple[str, str]]:
     if communicated:
         facts.append(("communication", _hidden_text(cost, communicated)))
     if cost.hides:
-        what = f"{100 * cost.machine.overlap:.3g} % of what computing can hide"
+        what = f"{share_text(cost.machine.overlap)} of what computing can hide"
         facts.append(
             ("hidden", f"{seconds_text(cost.hides)}, {what}; shares are of all that is spent")
         )
@@ -435,7 +435,7 @@ def _hidden_text(cost: StepCost, communicated: float) -> str:
 def pipeline_text(stages: int) -> str:
     """The bubble of the usual schedules, by micro-batches."""
     shares = ", ".join(
-        f"{100 * share_of_wall(ideal_bubble(stages, count)):.0f} % with {count}"
+        f"{share_text(share_of_wall(ideal_bubble(stages, count)))} with {count}"
         for count in (stages, 4 * stages)
     )
     return f"1 of {stages} stages; idle at least {shares} micro-batches (irtool pipeline says more)"

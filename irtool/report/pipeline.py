@@ -402,7 +402,7 @@ def _measured_table(stages: Sequence[MeasuredStage]) -> Table:
 
 
 def _answer_text(pipeline: Pipeline) -> str:
-    """``4 stages, 8 micro-batches, 1f1b: idle 32 % of the time``."""
+    """``4 stages, 8 micro-batches, 1f1b: idle 32 % of the simulated step``."""
     if pipeline.stage_count < 2:
         return "no pipeline: one stage"
     names = {stage.schedule_name for stage in pipeline.stages if stage.schedule}
@@ -411,7 +411,7 @@ def _answer_text(pipeline: Pipeline) -> str:
     text = f"{pipeline.stage_count} stages, {micro}{schedule}"
     first = pipeline.bubbles[0] if pipeline.bubbles else None
     if first is not None and first.share is not None:
-        return f"{text}; idle {share_text(first.share)} of the time"
+        return f"{text}; idle {share_text(first.share)} of the simulated step"
     if first is not None:
         return f"{text}; idle {share_text(first.ideal)} of work with equal stages"
     return text

@@ -51,8 +51,8 @@ def test_a_head_that_starts_of_operators_hide_is_told_by_its_work(
     (found,) = told(monkeypatch, EVEN, [[1.0, 1.0, 1.0], [1.0, 1.0, 3.0]])
     assert found.severity == "warning"
     assert found.rank == 1
-    assert "stage 1 computes and moves 25% more than the mean" in found.message
-    assert "(2% with them)" in found.message
+    assert "stage 1 computes and moves 25.0 % more than the mean" in found.message
+    assert "(1.6 % with them)" in found.message
     assert found.edit.value == "0: layers.0 to layers.3; 1: layers.4 to layers.5"
     assert found.gain.seconds == pytest.approx((5 - 4) * 4)
 
@@ -74,4 +74,4 @@ def test_even_work_and_work_that_no_cut_evens_are_silent(
 def test_what_takes_longer_is_told_once_by_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = [[10.0, 10.0, 10.0], [10.0, 10.0, 30.0]]
     (found,) = told(monkeypatch, seconds, seconds)
-    assert "takes 50 s a micro-batch, 25% more than the mean" in found.message
+    assert "takes 50 s a micro-batch, 25.0 % more than the mean" in found.message

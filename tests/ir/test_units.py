@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from irtool.ir.units import (
     Unit,
+    bandwidth_text,
     bytes_text,
     operations_text,
     part_text,
@@ -19,6 +20,7 @@ from irtool.ir.units import (
     ratio,
     seconds_text,
     share_text,
+    speed_text,
     tuple_text,
 )
 
@@ -48,6 +50,25 @@ def test_bytes_have_binary_units(number: int | None, text: str) -> None:
 )  # fmt: skip
 def test_times_never_have_an_exponent(seconds: float | None, text: str) -> None:
     assert seconds_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "text"),
+    [
+        (None, "?"), (0.0, "0 B/s"), (999.4, "999 B/s"), (999.6, "1 kB/s"), (16e9, "16 GB/s"),
+        (22.54e9, "22.5 GB/s"), (999.6e9, "1 TB/s"), (1.6e12, "1.6 TB/s"),
+    ],
+)  # fmt: skip
+def test_bandwidths_are_decimal_as_data_sheets_have_them(
+    bandwidth: float | None, text: str
+) -> None:
+    assert bandwidth_text(bandwidth) == text
+
+
+def test_speeds_are_operations_a_second() -> None:
+    assert [speed_text(speed) for speed in (None, 312e12, 999.4e9, 999.6e9)] == [
+        "?", "312 TFLOPS", "999 GFLOPS", "1 TFLOPS",
+    ]  # fmt: skip
 
 
 @given(st.floats(1e-9, 1e12))

@@ -10,6 +10,7 @@ from irtool.compare.losses.read import read_loss
 from irtool.compare.losses.series import LossRun, NoLoss
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import Reads, Subject
+from irtool.ir.units import share_text
 from irtool.syntax.run import Run
 
 TASK: Task = "loss"
@@ -42,8 +43,9 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         yield diagnosis(
             TASK,
             "warning",
-            f"the loss jumps at step {comparison.spike_step} alone, by {comparison.worst[0]:.0%} "
-            "of that of the other run, and comes back: a batch, or a gradient that overflowed",
+            f"the loss jumps at step {comparison.spike_step} alone, by "
+            f"{share_text(comparison.worst[0])} of that of the other run, and comes back: a "
+            "batch, or a gradient that overflowed",
             ("irtool", "diff", subject.against.path, subject.path, "--loss"),
             file=right.path,
             since=f"step {comparison.spike_step}",
@@ -70,8 +72,9 @@ def _own_ways(subject: Subject, against: Run, comparison: LossComparison, path: 
     return diagnosis(
         TASK,
         "info",
-        f"the losses go their own ways from step {step} on, where they are {comparison.first:.1%} "
-        "apart: the runs were given other data or other weights (a seed, an order of batches), and "
+        f"the losses go their own ways from step {step} on, where they are "
+        f"{share_text(comparison.first)} apart: the runs were given other data or other weights "
+        "(a seed, an order of batches), and "
         "what is smaller than their scatter can't be told",
         ("irtool", "diff", against.path, subject.path, "--loss"),
         file=path,

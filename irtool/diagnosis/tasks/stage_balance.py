@@ -9,7 +9,7 @@ from irtool.cluster.pipeline_cut import Cut, best_cut
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import Reads, Subject
 from irtool.ir.finding import Edit, Gain
-from irtool.ir.units import seconds_text
+from irtool.ir.units import seconds_text, share_text
 
 TASK: Task = "stage-balance"
 READS: Reads = "validate"
@@ -56,7 +56,7 @@ def _cut(subject: Subject, balance: Pipeline) -> Iterator[Diagnosis]:
         TASK,
         "warning",
         f"stage {bottleneck.index} takes {seconds_text(slowest)} a micro-batch, "
-        f"{balance.imbalance:.0%} more than the mean; the best cut of these layers "
+        f"{share_text(balance.imbalance)} more than the mean; the best cut of these layers "
         f"({_cut_text(balance.cut)}) takes {seconds_text(best)}",
         subject.command("pipeline", "RUN"),
         rank=bottleneck.rank,
@@ -89,11 +89,11 @@ def _uneven_work(
     yield diagnosis(
         TASK,
         "warning",
-        f"stage {bottleneck.index} computes and moves {max(work) / mean - 1:.0%} more than the "
-        "mean "
-        f"({seconds_text(max(work))} a micro-batch without the starts of its operators); starts "
-        f"hide it as long as tensors are as small as these ({balance.imbalance or 0:.0%} with "
-        "them); "
+        f"stage {bottleneck.index} computes and moves {share_text(max(work) / mean - 1)} more "
+        f"than the mean ({seconds_text(max(work))} a micro-batch without the starts of its "
+        "operators); starts "
+        f"hide it as long as tensors are as small as these "
+        f"({share_text(balance.imbalance or 0)} with them); "
         f"the best cut of this work ({_cut_text(cut)}) takes {seconds_text(cut.slowest)}",
         subject.command("pipeline", "RUN"),
         rank=bottleneck.rank,

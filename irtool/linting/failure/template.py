@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from irtool.ir.units import bytes_text
+
 _PLACE = re.compile(r"\{([a-z_]*)(?::(int|word|bytes))?\}")
 _NUMBER = re.compile(r"-?\d+")
 _KINDS = {"int": _NUMBER, "bytes": _NUMBER, "word": re.compile(r"[\w.\-/]+")}
@@ -80,11 +82,4 @@ def filled(text: str, values: dict[str, str]) -> str:
 
 
 def _bytes(text: str) -> str:
-    if not text.isdecimal() or len(text) > 30:
-        return text
-    size = float(text)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
+    return text if not text.isdecimal() or len(text) > 30 else bytes_text(int(text))

@@ -23,6 +23,7 @@ from irtool.cluster.flops_seconds import LAUNCH_SECONDS, roofline_seconds, touch
 from irtool.cluster.machine import Machine, slices_key
 from irtool.cluster.pricing import DEFAULT_FUSION, Launch, seconds_within
 from irtool.ir.types import BITS
+from irtool.ir.units import seconds_text, share_text
 from irtool.operators.call import Operand, OperatorCall
 from irtool.operators.judgement import Judgement
 from irtool.operators.layout import Shape
@@ -70,7 +71,7 @@ ASSUMPTIONS = (
     "and the largest buffer of a fused collective, all at once: temporaries come on top",
     "all micro-batches that the dump holds count; a pipeline's bubble is what `irtool pipeline` "
     "says",
-    f"an operator takes {LAUNCH_SECONDS * 1e6:.0f} µs at least, those of a redistribution too",
+    f"an operator takes {seconds_text(LAUNCH_SECONDS)} at least, those of a redistribution too",
     "collectives are rings, or pairwise in a full mesh; nobody else is on the links",
     "a collective across nodes is as slow as the links between nodes (unless the machine's file "
     "says hierarchical = true)",
@@ -84,7 +85,7 @@ ASSUMPTIONS = (
 def assumptions_of(machine: Machine) -> list[str]:
     """What a step on a machine takes for granted."""
     hidden = (
-        f"{100 * machine.overlap:.3g} % of what computing can hide is hidden: sums of gradients "
+        f"{share_text(machine.overlap)} of what computing can hide is hidden: sums of gradients "
         "behind the backward pass, gathers of weights behind what comes before them"
     )
     return [hidden if text is _NOTHING_HIDDEN and machine.overlap else text for text in ASSUMPTIONS]

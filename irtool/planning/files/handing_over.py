@@ -19,7 +19,7 @@ from irtool.artefacts.strategy_json import read_json_strategies
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.held import held_by
-from irtool.ir.units import seconds_text
+from irtool.ir.units import seconds_text, share_text
 from irtool.planning.cost.kept import FIXED
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.files.saved_strategies import check_saved, is_free
@@ -293,10 +293,9 @@ def _price(free: StepCost, made: StepCost) -> str:
     """What it costs that a form says less."""
     if made.seconds <= free.seconds * (1 + 1e-9):
         return ", which costs nothing"
-    more = 100 * (made.seconds / free.seconds - 1)
     return (
         f": {seconds_text(made.seconds)} a step where the plan takes "
-        f"{seconds_text(free.seconds)} ({more:.2g} % more)"
+        f"{seconds_text(free.seconds)} ({share_text(made.seconds / free.seconds - 1)} more)"
     )
 
 

@@ -17,6 +17,7 @@ from irtool.cluster.machine import Machine
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
+from irtool.ir.units import share_text
 from irtool.operators.call import Strategy
 from irtool.planning.cost.kept import FIXED
 from irtool.planning.cost.structure import structure_of
@@ -466,7 +467,7 @@ def _untied(
     saved = 1 - made.after.seconds / untied.after.seconds
     dearer = communication_of(made.after) / communication_of(before) - 1
     note = (
-        f"a plan that saves {100 * saved:.2g} % more of the step communicates {100 * dearer:.2g} % "
+        f"a plan that saves {share_text(saved)} more of the step communicates {share_text(dearer)} "
         "dearer than the dump's strategies, and is not taken"
     )
     return replace(untied, notes=(*untied.notes, note), passed_over=made.after)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from irtool.ir.units import bytes_text
 from irtool.planning.plans.cost_shared import with_common_starts
 from irtool.planning.plans.plan import Plan
 from irtool.planning.scaling.layers import Repeated
@@ -152,7 +153,7 @@ class FoldedMaker(PipelineMaker):
             else:
                 high = middle
         if best is None:
-            raise problem or CannotPlan(f"no stages were found that fit into {limit:,} bytes")
+            raise problem or CannotPlan(f"no stages were found that fit into {bytes_text(limit)}")
         return best
 
     def shallow_bytes(self, made: MadeStages) -> int:

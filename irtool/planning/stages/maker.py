@@ -9,6 +9,7 @@ from math import prod
 from irtool.cluster.machine import Machine
 from irtool.cluster.pipeline_cut import Layer, best_cut
 from irtool.cluster.schedule import StageTimes, ideal_bubble, one_forward_one_backward, play
+from irtool.ir.units import bytes_text
 from irtool.planning.cost.structure import Parameter
 from irtool.planning.plans.cost_report import MemoryCost
 from irtool.planning.plans.decisions import Decisions
@@ -240,8 +241,8 @@ class PipelineMaker:
             try:
                 if room <= 0:
                     raise CannotPlan(
-                        f"{limit:,} bytes a device are less than weights of other stages take that "
-                        f"this one keeps, too: {limit - room:,} bytes"
+                        f"{bytes_text(limit)} a device are less than weights of other stages "
+                        f"take that this one keeps, too: {bytes_text(round(limit - room))}"
                     )
                 chosen = self.search.fitted(chosen, inside, self._in_flight(number), room)
             except CannotPlan as error:
@@ -260,8 +261,8 @@ class PipelineMaker:
         if not 0 < room < limit:
             return ""
         return (
-            f" (of the {limit:,} bytes, weights of other stages that this one keeps, too, take "
-            f"{limit - room:,})"
+            f" (of the {bytes_text(limit)}, weights of other stages that this one keeps, too, take "
+            f"{bytes_text(round(limit - room))})"
         )
 
     def _anew(self, made: MadeStages, parts: Parts) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from irtool.cluster.matching import (
 )
 from irtool.cluster.sources import user_location
 from irtool.ir.graph import Node
-from irtool.ir.units import count_text, ranks_text
+from irtool.ir.units import bandwidth_text, count_text, ranks_text
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.model import Table, number_column, rows_shown, text_column
 
@@ -49,7 +49,7 @@ def machine_text(machine: Machine) -> str:
     """The machine and that its figures are those of data sheets."""
     levels = ", ".join(
         f"{level.name}{f' inside {level.devices}' if level.devices else ''} "
-        f"{level.bandwidth / 1e9:g} GB/s{' a link' if level.topology == 'mesh' else ''}"
+        f"{bandwidth_text(level.bandwidth)}{' a link' if level.topology == 'mesh' else ''}"
         for level in machine.levels
     )
     return f"{machine.name} ({levels}); times are modelled, not measured"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isinf
 
-from irtool.ir.units import bytes_text, plural, ranks_text, seconds_text
+from irtool.ir.units import bandwidth_text, bytes_text, plural, ranks_text, seconds_text
 from irtool.planning.plans.border import Border, Share
 from irtool.planning.plans.decisions import Decisions
 from irtool.planning.plans.onto import Onto
@@ -29,7 +29,7 @@ def elastic_facts(plan: ElasticPlan) -> list[tuple[str, str]]:
         facts.append(("not more", _against(plan, more)))
     near = ", ".join(map(str, plan.legal[:6])) + (", …" if len(plan.legal) > 6 else "")
     facts.append(("legal", near))
-    paid = f"bytes at {plan.bandwidth / 1e9:.0f} GB/s, {1e3 * COMPILE_SECONDS:.0f} ms an operator"
+    paid = f"bytes at {bandwidth_text(plan.bandwidth)}, {seconds_text(COMPILE_SECONDS)} an operator"
     facts.append(("chosen for", f"{horizon_text(plan.horizon)} (--horizon): {paid}"))
     return facts
 

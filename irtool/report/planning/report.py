@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from irtool.ir.dump import Dump
-from irtool.ir.units import UNKNOWN, bytes_text, plural, seconds_text, tuple_text
+from irtool.ir.units import UNKNOWN, bytes_text, plural, seconds_text, share_text, tuple_text
 from irtool.operators.call import Strategy
 from irtool.planning.cost.costs import CAUSES
 from irtool.planning.plans.plan import Plan, PlannedOperator
@@ -126,7 +128,7 @@ def answer_text(plan: Plan) -> str:
         elif before <= after * (1 + 1e-9):
             text = f"{seconds_text(before)} a step can't be made shorter"
         else:
-            text += f" instead of {seconds_text(before)}: {before / after:.2f} times shorter"
+            text += f" instead of {seconds_text(before)}: {before / after:.2f}x faster"
     return f"{text}; {gap_text(plan)}"
 
 
@@ -141,7 +143,12 @@ def gap_text(plan: Plan) -> str:
         what += " under what is given"
     if plan.passed_over is not None:
         what += " among plans that communicate no dearer than the dump"
-    return what if plan.gap <= 1e-9 else f"at most {100 * plan.gap:.2f} % above {what}"
+    return what if plan.gap <= 1e-9 else f"at most {share_text(_rounded_up(plan.gap))} above {what}"
+
+
+def _rounded_up(share: float) -> float:
+    """To a tenth of a percent, so that "at most" holds as it is written."""
+    return math.ceil(1000 * share) / 1000
 
 
 def _facts(view: PlanView) -> list[tuple[str, str]]:
@@ -159,7 +166,7 @@ def _facts(view: PlanView) -> list[tuple[str, str]]:
         *_overlap(plan),
         ("memory", f"{bytes_text(memory.total)} a device{of}{limit}"),
         ("operators", f"{changed:,} of {len(plan.operators):,} get another strategy"),
-        ("search", f"{plan.seconds:.2f} s CPU, {plural(plan.rounds, 'round')}"),
+        ("search", f"{seconds_text(plan.seconds)} CPU, {plural(plan.rounds, 'round')}"),
     ]
     pinned = sum(item.pinned for item in plan.operators)
     pinned -= len(plan.onto.kept) if plan.onto is not None else 0

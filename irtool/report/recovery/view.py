@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irtool.cluster.machine import Machine
-from irtool.ir.units import bytes_text, plural
+from irtool.ir.units import bandwidth_text, bytes_text, plural, seconds_text
 from irtool.planning.checkpoints.conversion import Conversion
 from irtool.planning.recovery.files import RecoveryFile
 from irtool.planning.recovery.recover import Recovery
@@ -82,11 +82,12 @@ def _before_failure(recovery: Recovery) -> str:
 def assumptions_text(a: Assumptions, machine: Machine) -> str:
     """What the times rest on."""
     links = ", ".join(
-        f"{level.bandwidth / 1e9:g} GB/s over {level.name}" for level in machine.levels
+        f"{bandwidth_text(level.bandwidth)} over {level.name}" for level in machine.levels
     )
     return (
-        f"{a.start_seconds:g} s to start, {a.group_seconds:g} s a group and {a.rank_seconds:g} s "
-        f"a member, {a.statement_seconds:g} s to compile a statement, {links}, "
-        f"{a.storage_bandwidth / 1e9:g} GB/s from storage, {a.step_seconds:g} s a step, "
-        f"{a.checkpoint_steps} steps between checkpoints"
+        f"{seconds_text(a.start_seconds)} to start, {seconds_text(a.group_seconds)} a group and "
+        f"{seconds_text(a.rank_seconds)} a member, {seconds_text(a.statement_seconds)} to "
+        "compile a statement, "
+        f"{links}, {bandwidth_text(a.storage_bandwidth)} from storage, "
+        f"{seconds_text(a.step_seconds)} a step, {a.checkpoint_steps} steps between checkpoints"
     )

@@ -183,7 +183,7 @@ def test_many_tiny_collectives() -> None:
     facts = compilation({"validate": many(40, 0, "norm", "4")})
     found = the_one(lint(rule("COM005"), facts))
     assert found.message == (
-        "40 times AllReduce of at most 16 bytes in a step, 0 of them in the backward pass"
+        "40 times AllReduce of at most 16 B in a step, 0 of them in the backward pass"
     )
     for text in (many(10, 0, "norm", "4"), many(40, 1, "norm", "4"), many(40, 0, "norm")):
         assert not lint(rule("COM005"), compilation({"validate": text})).findings

@@ -43,7 +43,7 @@ def stages(first: str, second: str) -> dict[int, CompilationFacts]:
 
 def test_a_stage_that_computes_much_more() -> None:
     found = the_one(lint_ranks(rule("PIP001"), stages(products(2), products(6))))
-    assert found.message == "stage 1 computes 50% more than the mean of 2 stages"
+    assert found.message == "stage 1 computes 50.0 % more than the mean of 2 stages"
     assert found.rank == 4
 
 
@@ -71,9 +71,23 @@ def micro(count: int) -> str:
 @pytest.mark.parametrize(
     ("stages", "micro_batches", "told"),
     [
-        (4, 4, ["4 stages and 4 micro-batches leave each stage idle for 43% of a step"]),
+        (
+            4,
+            4,
+            [
+                "4 stages and 4 micro-batches leave each stage idle for 42.9 % of a step even if "
+                "all stages are equal"
+            ],
+        ),
         (4, 8, []),
-        (4, 2, ["4 stages and 2 micro-batches leave each stage idle for 60% of a step"]),
+        (
+            4,
+            2,
+            [
+                "4 stages and 2 micro-batches leave each stage idle for 60.0 % of a step even if "
+                "all stages are equal"
+            ],
+        ),
         (2, 2, []),
         (1, 1, []),
     ],

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from irtool.ir.collectives import Collective
 from irtool.ir.finding import Finding
 from irtool.ir.operators import POINT_TO_POINT
+from irtool.ir.units import bytes_text
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import KIB, DumpRule, Threshold
 
@@ -54,7 +55,7 @@ class TinyCollectives(DumpRule):
             size = max(item.bytes or 0 for item in alike)
             forward = [item for item in alike if not item.is_gradient] or alike
             yield self.finding(
-                f"{len(alike)} times {op} of at most {size:,} bytes in a step, "
+                f"{len(alike)} times {op} of at most {bytes_text(size)} in a step, "
                 f"{backward} of them in the backward pass",
                 forward[0].node,
                 related=tuple((f"another {op}", item.node) for item in forward[1:4]),

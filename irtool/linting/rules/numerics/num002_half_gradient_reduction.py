@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION
+from irtool.ir.units import share_text
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import NodeRule, Threshold
 from irtool.linting.rules.numerics.half import HALF, NEAREST
@@ -58,7 +59,7 @@ class HalfGradientReduction(NodeRule):
             error = 0.5 * ranks**0.5 * HALF[collective.dtype].unit
             yield self.finding(
                 f"{collective.op} sums a gradient over {ranks} ranks in "
-                f"{collective.dtype.lower()}: expect a relative error of {error:.1%}",
+                f"{collective.dtype.lower()}: expect a relative error of {share_text(error)}",
                 node,
                 key=collective.parameter or "",
             )

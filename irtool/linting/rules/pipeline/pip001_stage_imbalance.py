@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from irtool.cluster.flops import total_flops
 from irtool.ir.finding import Finding
+from irtool.ir.units import share_text
 from irtool.linting.facts import RunFacts
 from irtool.linting.rule import RunRule, Threshold
 from irtool.linting.rules.pipeline.stages import one_a_stage
@@ -49,7 +50,8 @@ class StageImbalance(RunRule):
                 facts.dump.nodes(), key=lambda node: total_flops((node,)).operations, default=None
             )
             yield self.finding(
-                f"stage {slowest} computes {above:.0%} more than the mean of {len(work)} stages",
+                f"stage {slowest} computes {share_text(above)} more than the mean of "
+                f"{len(work)} stages",
                 largest,
                 rank=rank,
                 key=f"stage {slowest}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
+from irtool.ir.units import share_text
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import DumpRule, Threshold
 from irtool.linting.rules.pipeline.stages import (
@@ -45,7 +46,7 @@ class Bubble(DumpRule):
         if idle * 100 > self.most_percent:
             yield self.finding(
                 f"{stages} stages and {micro} micro-batches leave each stage idle for "
-                f"{idle:.0%} of a step",
+                f"{share_text(idle)} of a step even if all stages are equal",
                 first_of_a_micro_batch(facts.dump),
                 fix=f"nn.PipelineCell(network, micro_size={4 * stages})",
                 key="bubble",
