@@ -2,7 +2,11 @@
 
 ``whole_graphs.json.xz`` holds networks that were once predicted wrongly: the dump before the
 parallel pass without source lines, MindSpore's verdict, and the communication operators of its
-validate dump; of some also the ranks of each mirror, those of one rank included.
+validate dump; of some also the ranks of each mirror, those of one rank included. Those that begin
+with ``asked_`` were compiled to settle one question each: unknown sizes in a first stage, tuples
+of tensors and layouts as dataset, results of sharded functions, weights kept out of optimizer
+parallel, layouts that interleave, shard sizes, strategies of a program's own for its dataset, the
+axis of repeated calculation, the attribute ``layout`` amidst a network.
 """
 
 from __future__ import annotations
