@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from irtool.cli.main import main
-from irtool.linting.facts import CompilationFacts
+from irtool.cluster.context.model import Contradiction, Entry, Origin
+from irtool.linting.facts import CompilationFacts, DumpFacts, Surroundings
+from irtool.syntax.load import loads
 from tests.linting.cases import compilation, dump_of, lint, messages, rule
 
 CONTEXT: dict[str, object] = {"device_num": 8, "parallel_mode": "semi_auto_parallel"}
@@ -80,3 +82,19 @@ def test_a_context_that_the_dumps_contradict(
     found = json.loads(capsys.readouterr().out)["findings"]
     assert [each["code"] for each in found] == ["ENV004"] * count
     assert all("enable_parallel_optimizer: " in each["message"] for each in found)
+
+
+@pytest.mark.parametrize(
+    ("op", "told"), [("_VirtualDataset", ["dataset_strategy"]), ("ReLU", [])], ids=["read", "not"]
+)
+def test_the_dataset_of_a_stage_that_reads_none_contradicts_nothing(
+    op: str, told: list[str]
+) -> None:
+    given = Entry(((1, 1),), Origin("case", "case.json"))
+    seen = Entry("data_parallel", Origin("dump", "end.ir", "shapes of the network's inputs"))
+    begin = loads(dump_of(f"%0(a) = {op}(%para1_x)"), "begin.ir")
+    facts = CompilationFacts(
+        [DumpFacts(lambda: begin, "begin", "begin.ir")],
+        Surroundings(contradictions=(Contradiction("dataset_strategy", seen, given),)),
+    )
+    assert [each.key for each in lint(rule("ENV004"), facts).findings] == told

@@ -6,8 +6,9 @@ import math
 import re
 from collections.abc import Iterator
 
-from irtool.compare.edits import Pattern
+from irtool.compare.edits import Edit, Pattern
 from irtool.ir.finding import Finding
+from irtool.ir.graph import Node
 from irtool.linting.gate import GateFacts, GateRule
 from irtool.linting.gate_layers import in_changed_layer, layer_change, shown, where
 from irtool.operators.table import operator_of
@@ -16,6 +17,8 @@ _KINDS = ("attribute changed", "constant changed")
 _ABSENT = "(none)"
 _TYPED = re.compile(r"(\w+) (\S+) → (\w+) (\S+)$")
 """``Float32 0.125 → Float16 0.125``."""
+_NUMBERS = re.compile(r": (\d+) → (\d+)$")
+"""``out_channel: 16 → 32``."""
 _HALF_ROUNDS = 2.0**-8
 """Relative error of a number that bfloat16 rounds."""
 _HALF_STEP = 2.0**-25
@@ -34,7 +37,8 @@ class ChangedAttribute(GateRule):
         scores, a learning rate: the network has the same operators and computes something else.
         Only operators of the forward pass and the optimizer are told, gradients follow them.
         Attributes that only one of the dumps has come with another version of MindSpore, and
-        seeds and the sizes that a Reshape is given are not compared.
+        seeds and the sizes that a Reshape is given are not compared; neither is a number that is a
+        dimension of the operator's tensors (channels), which GAT008 tells by the weights.
         """
     hint = "update the golden dump if the change is meant"
     bad = "Dropout: keep_prob: 0.9 → 0.5 in layers.1"
@@ -56,6 +60,8 @@ class ChangedAttribute(GateRule):
                 continue
             if in_changed_layer(first, change) or not _means_something(pattern):
                 continue
+            if _is_size(first):
+                continue  # GAT008 tells that weights or inputs have other shapes
             text = f"{first.node.op}: {pattern.detail}{where(pattern)}"
             same.setdefault(text, []).append(pattern)
         for text, patterns in same.items():
@@ -83,6 +89,25 @@ def _means_something(pattern: Pattern) -> bool:
         if entry.is_("random"):
             return "." in first.detail  # a seed is a whole number
     return entry.computes != "collective"
+
+
+def _is_size(edit: Edit) -> bool:
+    """Whether what changed is a dimension of a tensor of the operator, which changed along."""
+    match = _NUMBERS.search(edit.detail)
+    if match is None or not edit.left or not edit.right:
+        return False
+    before, after = int(match[1]), int(match[2])
+    return any(
+        (before, after) in zip(old, new, strict=True)
+        for old, new in zip(_shapes(edit.left[0]), _shapes(edit.right[0]), strict=False)
+        if len(old) == len(new)
+    )
+
+
+def _shapes(node: Node) -> list[tuple[int, ...]]:
+    """Dimensions of what an operator reads and makes, in order; () where they are not known."""
+    types = (*(node.input_types or ()), node.output_type)
+    return [tuple(item.dimensions or ()) if item is not None else () for item in types]
 
 
 def _is_rounded(detail: str) -> bool:
