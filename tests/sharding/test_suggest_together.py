@@ -11,6 +11,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node, node_of
 from irtool.report.checking.proposed import output_text, shard_text, together_text
+from irtool.report.checking.report import grouped_findings
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
@@ -258,3 +259,38 @@ def test_operators_beside_are_named_in_the_text() -> None:
         "With the first of each instead, and these beside, it passes this check: "
         "MatMul %0 in_strategy ((2, 4), (4, 1))."
     )
+
+
+def test_the_same_mistake_with_another_proposal_is_told_by_itself() -> None:
+    wrong = "in_strategy: ((2, 4), (2, 1))"
+    report, _ = proposed(network(product("a", wrong), product("b", wrong, operands="%0, %para2_w")))
+    one, other = (finding for finding in report.findings if finding.code == "axis-mismatch")
+    near, far = Wanted(((2, 4), (4, 1))), Wanted(((2, 2), (2, 1)))
+
+    def groups(*firsts: Wanted) -> list[int]:
+        found = Proposals({}, {}, first=dict(zip((one, other), firsts, strict=True)))
+        told = grouped_findings(report, found)
+        return [1 + len(group.others) for group in told if group.first.code == "axis-mismatch"]
+
+    assert groups(near, near) == [2]
+    assert groups(near, far) == [1, 1]
+
+
+def test_what_is_not_looked_for_is_said() -> None:
+    """A Concat has a row for each tensor of its tuple: nothing is tried for those."""
+    both = "<Tuple[Tensor[Float32]*2], TupleShape((16, 32), (16, 32))>"
+    dump = irtool.loads(
+        "# IR entry: @main\n# Total subgraphs: 1\n\n# Total params: 1\n# Params:\n"
+        f"%para1_x: {X} : [16, 32]\n\nsubgraph @main() {{\n"
+        f"  %0(t) = MakeTuple(%para1_x, %para1_x)\n      : ({X}, {X}) -> ({both})\n"
+        "  %1(a) = Concat(%0, I64(0)) {instance name: concat} primitive_attrs: "
+        "{in_strategy: (((1, 3), (1, 3)))}\n"
+        f"      : ({both}, <Int64, NoShape>) -> (<Tensor[Float32], (32, 32)>)\n"
+        "  Return(%1)\n      : (<Tensor[Float32], (32, 32)>)\n}\n"
+    )
+    report, found = proposed(dump)
+    refused = [finding for finding in report.findings if finding.severity == "error"]
+    assert refused
+    assert [found.why_none[finding] for finding in refused] == [
+        "not looked for: strategies of operators that take a tuple of tensors"
+    ]

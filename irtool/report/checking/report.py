@@ -47,6 +47,7 @@ from irtool.sharding.network.report import (
     OperatorReport,
     RedistributionReport,
 )
+from irtool.sharding.network.strategies import Wanted
 from irtool.sharding.suggest import NO_PROPOSALS, Proposals
 from irtool.syntax.printer import print_value
 
@@ -97,14 +98,13 @@ class FindingGroup:
     others: tuple[Finding, ...]
 
 
-def grouped_findings(result: CheckResult) -> list[FindingGroup]:
-    """Findings, errors first, the same mistake of many layers once."""
-    by_message: dict[tuple[str, str, str, str], list[Finding]] = {}
+def grouped_findings(result: CheckResult, found: Proposals = NO_PROPOSALS) -> list[FindingGroup]:
+    """Findings, errors first, the same mistake of many layers with the same proposal once."""
+    groups: dict[tuple[str, str, str, str, Wanted | None], list[Finding]] = {}
     for item in sorted(result.findings, key=lambda item: SEVERITIES.index(item.severity)):
-        by_message.setdefault((item.severity, item.code, item.op or "", item.message), []).append(
-            item
-        )
-    return [FindingGroup(items[0], tuple(items[1:])) for items in by_message.values()]
+        key = (item.severity, item.code, item.op or "", item.message, found.first.get(item))
+        groups.setdefault(key, []).append(item)
+    return [FindingGroup(items[0], tuple(items[1:])) for items in groups.values()]
 
 
 def check_report(
@@ -119,7 +119,7 @@ def check_report(
     """
     result = view.result
     elements: list[Element] = [Facts(summary_facts(view))]
-    groups = grouped_findings(result)
+    groups = grouped_findings(result, view.instead)
     if groups:
         cards = [_card(view, group) for group in groups]
         most = rows_shown(view.limit, MOST_FINDINGS)
