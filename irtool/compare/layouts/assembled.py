@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from irtool.compare.layouts.alignment import is_collective
 from irtool.compare.layouts.chained import Chained, Coordinate
-from irtool.compare.layouts.parts import Across, Degrees, Partition, joined_figures, partitions
+from irtool.compare.layouts.figures import joined_figures
+from irtool.compare.layouts.parts import Across, Degrees, Partition, partitions
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
 from irtool.compare.tensors.measuring.measure import measure_arrays

@@ -64,6 +64,12 @@ class LayoutComparison:
     wrong: Sequence[WrongCollective]
     folder: tempfile.TemporaryDirectory[str] = field(repr=False)
 
+    @property
+    def unknown(self) -> list[str]:
+        """Tensors that could not be put together, and why."""
+        labels = self.logical.run.columns.labels
+        return [f"{labels[place]}: {why}" for place, why in self.logical.unknown.items()]
+
 
 def compare_layouts(
     left: CutRun,

@@ -12,11 +12,13 @@ terms of a sum.
 from __future__ import annotations
 
 import copy
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from irtool.compare.layouts.figures import apart, figures_of, whole_figures
 from irtool.compare.layouts.outline import Outline
 from irtool.compare.layouts.ranks import (
     Ranks,
@@ -32,7 +34,7 @@ from irtool.compare.layouts.slices import Cut, best_cut, counts_of, cuts
 from irtool.compare.layouts.sums import VIRTUAL_DIVISION, Sums, gradient_nodes, partial_sums
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
 from irtool.compare.tensors.measuring.measure import measure_arrays
-from irtool.compare.tensors.model import NAN, Op, TensorRun
+from irtool.compare.tensors.model import NAN, Op, Shape, TensorRun
 from irtool.ir.dump import dump_of
 from irtool.ir.graph import Node
 
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
 
 _ROUNDED = 2.0**-18
 """Relative error up to which replicas count as the same: kernels of other ranks may round."""
+SUM_BY_FIGURES = "ranks hold terms of a sum, which figures do not tell"
+MAYBE_RESIDUE = "it is so small beside other gradients that it may be what rounding left"
+_RESIDUE = 2.0**-16
+"""How small a gradient is, by its root mean square, that may be rounding residue."""
 _MEANS = ("ReduceMean", "MeanExt", "Mean")
 _TOTALS = ("ReduceSum", "SumExt")
 _HAND_ON = ("view", "cast", "sum")
@@ -162,7 +168,34 @@ class _Builder:
                 if match is not None:
                     self._put(op, place, match)
             self._follow(op, other, partners)
+        self._leave_out_untold()
         return self.logical
+
+    def _leave_out_untold(self) -> None:
+        """Take out of the run what figures do not put together, or do not tell from residue."""
+        unknown = self.logical.unknown
+        columns = self.run.columns
+        gradients = [
+            place
+            for op in self.run.ops
+            if op.phase == "optimizer"
+            for place in op.inputs
+            if place in self.logical.cuts and not columns.files[place]
+            and not self._is_given(op, columns.labels[place]) and len(columns.shapes[place]) > 0
+        ]  # fmt: skip
+        sizes = {place: self._root_mean_square(place) for place in gradients}
+        floor = _RESIDUE * max(sizes.values(), default=0.0)
+        for op in self.run.ops:
+            if any(sizes.get(place, floor) < floor for place in op.inputs):
+                unknown.update(dict.fromkeys(op.tensors, MAYBE_RESIDUE))
+        untold = {p for p, why in unknown.items() if why in (SUM_BY_FIGURES, MAYBE_RESIDUE)}
+        for op in self.run.ops if untold else ():
+            op.inputs = [place for place in op.inputs if place not in untold]
+            op.outputs = [place for place in op.outputs if place not in untold]
+
+    def _root_mean_square(self, place: int) -> float:
+        columns = self.run.columns
+        return columns.norm[place] / math.sqrt(max(1, math.prod(columns.shapes[place])))
 
     def _put(self, op: Op, place: int, match: int, made: Op | None = None) -> None:
         """Put one tensor together.
@@ -182,14 +215,12 @@ class _Builder:
             self.logical.unknown[place] = "its shape is no part of the other run's"
             return
         values = self._values(name, columns.labels[source])
-        if not values:
-            return
-        candidates = list(cuts(wanted, counts, sorted(values)))
-        if self.outline is not None and self.ranks.micros > 1:
-            rows = self.outline.rows.get(match)
-            candidates = [cut for cut in candidates if self._cuts_rows(cut, self.outline, rows)]
+        candidates = self._candidates(wanted, counts, match)
         if not candidates:
             self.logical.unknown[place] = "no part of it is on each rank and in each micro-batch"
+            return
+        if not values:
+            self._put_figures(op, place, candidates, made)
             return
         groups = {rank: self._group(rank, name, columns.labels[source]) for rank in values}
         reference = self._reference(match) if len(candidates) > 1 else None
@@ -220,6 +251,45 @@ class _Builder:
         if is_sum or made is not None or factor != 1 or any(count > 1 for count in counts):
             joined = cut.joined(values, groups)
             self._write(place, joined if factor == 1 else (joined * factor).astype(joined.dtype))
+
+    def _candidates(self, wanted: Shape, counts: Shape, match: int) -> list[Cut]:
+        """How ranks and micro-batches may hold a tensor."""
+        candidates = list(cuts(wanted, counts, sorted(self.ranks.runs)))
+        if self.outline is None or self.ranks.micros == 1:
+            return candidates
+        rows = self.outline.rows.get(match)
+        return [cut for cut in candidates if self._cuts_rows(cut, self.outline, rows)]
+
+    def _put_figures(self, op: Op, place: int, candidates: Sequence[Cut], made: Op | None) -> None:
+        """The same of figures: slices are put together by them, sums cannot be."""
+        columns, source = self.run.columns, made or op
+        label = columns.labels[place if made is None else made.outputs[0]]
+        figures = figures_of(self.ranks, source.name, label)
+        if figures is None:
+            return
+        groups = {rank: self._group(rank, source.name, label) for rank in figures}
+        cut = min(
+            candidates,
+            key=lambda item: max(apart(item, figures, groups).values(), default=0.0),
+        )
+        errors = apart(cut, figures, groups)
+        odd = {rank: error for rank, error in errors.items() if error > _ROUNDED}
+        is_sum = any(groups[ranks[0]].intersection(ranks[1:]) for ranks in cut.replicas())
+        is_scaled = self.ranks.micros > 1 and op.node in self.gradients
+        if is_sum or is_scaled or (odd and self.ranks.micros > 1):
+            self.logical.unknown[place] = SUM_BY_FIGURES
+            return
+        self.logical.unknown.pop(place, None)
+        self.logical.cuts[place] = cut
+        if odd and not self._is_dead(op, place):
+            owners = tuple(sorted(map(self.ranks.rank_of, odd)))
+            given = self._is_given(op, label)
+            replica = OtherReplica(op, label, owners, max(odd.values()), given)
+            self.logical.replicas.append(replica)
+        columns.shapes[place], columns.hashes[place] = cut.whole, ""
+        columns.most[place], columns.least[place], columns.mean[place], columns.norm[place] = (
+            whole_figures(cut, figures)
+        )
 
     def _cuts_rows(self, cut: Cut, outline: Outline, rows: int | None) -> bool:
         """Whether micro-batches of a rank follow each other along one axis, and nothing else."""

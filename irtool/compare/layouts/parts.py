@@ -6,7 +6,6 @@ file's axes come first, and of the rest the one under which the sides agree best
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -188,14 +187,3 @@ def _partitions(
 
 def _outers(size: int, rows: frozenset[int]) -> set[int]:
     return {n for n in (*rows, *_INNER) if 1 < n <= size and size % n == 0}
-
-
-def joined_figures(
-    figures: Sequence[tuple[float, float, float, float]],
-) -> tuple[float, float, float, float]:
-    """Largest, smallest, mean and norm of a tensor by those of its parts, all of one size."""
-    most = max(row[0] for row in figures)
-    least = min(row[1] for row in figures)
-    mean = math.fsum(row[2] for row in figures) / len(figures)
-    norm = math.sqrt(math.fsum(row[3] ** 2 for row in figures))
-    return most, least, mean, norm

@@ -70,6 +70,12 @@ def _sentences(comparison: RunComparison, case: Case | None) -> Iterator[str]:
     is_open = case is None or case.judged.may_be_order
     if is_open and tensors is not None and is_by_figures(tensors):
         yield "cannot be told from statistics: whether numbers come in another order (dump tensors)"
+    layout = comparison.shown.layout if comparison.shown is not None else None
+    if layout is not None and tensors is not None and is_by_figures(tensors) and layout.unknown:
+        yield (
+            f"cannot be told from statistics: {plural(len(layout.unknown), 'tensor')}, most of "
+            "them terms of a sum over ranks (dump tensors)"
+        )
     agreement = checksum_agreement(tensors) if tensors is not None else None
     if agreement is not None:
         yield checksum_text(agreement)
