@@ -416,7 +416,7 @@ def comm_groups(
 def hang(
     source: Source | Mapping[int, Dump], context: Context = None, *, graph: int | None = None
 ) -> Answer[HangReport]:
-    """Does the run hang, and who left the common script?
+    """Does the run hang, and which ranks diverge?
 
     Args:
         source: a run, or validate dumps by rank.

@@ -219,6 +219,6 @@ def _left(
 ) -> Iterator[str]:
     """What was given and could not be used."""
     if steps and operators is None:
-        yield "operators of one size tell no roofline"
+        yield "a roofline needs operators of several sizes"
     if overlaps and overlap is None and not steps:
-        yield "steps without communication tell no overlap"
+        yield "overlap needs steps with communication"

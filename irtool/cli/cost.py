@@ -66,7 +66,7 @@ def _cost(
         Option(
             metavar="FILE|FOLDER",
             help="What was measured beside the model: kernel_details.csv, or a profile's folder.",
-            show_default="that of the run folder",
+            show_default="from the run folder",
         ),
     ] = None,
     graph: options.GraphNumber = None,

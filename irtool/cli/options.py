@@ -87,7 +87,7 @@ MachineName = Annotated[
         "--machine",
         metavar="NAME|FILE",
         help="What bytes and operations cost: ascend_910b, gpu_a100, gpu_h100, or a TOML file.",
-        show_default="that of the target",
+        show_default="from the target",
         complete=complete.machines,
     ),
 ]

@@ -58,7 +58,7 @@ class Place:
     formats: tuple[str, ...] = ()
 
 
-DECIDED = "Decided beside strategies"
+DECIDED = "Other decisions"
 HELD = "What a plan is held to"
 AFTER = "After failures"
 OTHER_SIZES = "A network of other sizes"

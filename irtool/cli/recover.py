@@ -82,7 +82,7 @@ def _recover(
     ] = None,
     data_bytes: Annotated[
         str | None,
-        Option("--data-bytes", metavar="SIZE", help="State beside parameters: 20GiB."),
+        Option("--data-bytes", metavar="SIZE", help="Other state, in bytes: 20GiB."),
     ] = None,
     assume: Annotated[
         list[str] | None,

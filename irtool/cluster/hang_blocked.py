@@ -147,7 +147,8 @@ def _departures_text(left: Sequence[Departure]) -> str:
         return ""
     first = left[0]
     if first.certain:
-        return f"; {_ranks(first.ranks)} left the common script: {first.text}"
+        verb = "diverges" if len(first.ranks) == 1 else "diverge"
+        return f"; {_ranks(first.ranks)} {verb} from the other ranks: {first.text}"
     sides = f"{_ranks(first.ranks)} and {_ranks(first.common)}"
     return f"; {sides} part, and no side has more ranks: {first.text}"
 

@@ -27,7 +27,7 @@ FAMILIES = {
     "MEM": "Memory: replicated, kept for long, or sharded below the threshold?",
     "NUM": "Numbers: where half precision or another order of summation loses them",
     "PIP": "Pipeline: balanced stages and short bubbles?",
-    "OPS": "Operators: left over, unlike their equals, or made anew in every step?",
+    "OPS": "Operators: left over, different from their peers, or rebuilt in every step?",
     "REC": "Recomputation: where it saves nothing, or did not happen",
     "ENV": "Settings that have no effect",
     "GAT": "Regressions against a golden dump, which irtool gate looks for",

@@ -61,8 +61,10 @@ class CalibratedLinks(AnswerObject, frozen=True, kw_only=True):
     error: Annotated[
         float | None, doc("median relative error of rows that were held back; null: too few rows")
     ]
-    worst: Annotated[float | None, doc("the largest of them")]
-    separates: Annotated[bool, doc("false: rows do not tell a step from the start; `latency` is 0")]
+    worst: Annotated[float | None, doc("largest relative error of what was held back")]
+    separates: Annotated[
+        bool, doc("false: rows cannot separate steps from the start; `latency` is 0")
+    ]
 
 
 class CalibratedSize(AnswerObject, frozen=True, kw_only=True):
@@ -78,7 +80,7 @@ class CalibratedGroup(AnswerObject, frozen=True, kw_only=True):
     """A collective on groups of one shape: `start + bytes / bandwidth` seconds."""
 
     op: str
-    ranks: Annotated[int, doc("that take part")]
+    ranks: Annotated[int, doc("ranks that take part")]
     together: Annotated[
         list[int], doc("how many of them stand in one unit of each level, the innermost first")
     ]
@@ -88,7 +90,7 @@ class CalibratedGroup(AnswerObject, frozen=True, kw_only=True):
     error: Annotated[
         float | None, doc("median relative error of rows that were held back; null: too few rows")
     ]
-    worst: Annotated[float | None, doc("the largest of them")]
+    worst: Annotated[float | None, doc("largest relative error of what was held back")]
     modelled: Annotated[float | None, doc("seconds of the largest size by the machine as it was")]
 
 
@@ -99,13 +101,13 @@ class CalibratedKind(AnswerObject, frozen=True, kw_only=True):
     launch: Annotated[float, doc("seconds, whatever the size")]
     flops: Annotated[float | None, doc("operations a second; null: they don't count")]
     bandwidth: Annotated[float | None, doc("bytes a second; null: they don't count")]
-    operators: Annotated[int, doc("that were measured")]
+    operators: Annotated[int, doc("operators that were measured")]
     sizes: Annotated[int, doc("different ones among them; of one alone, all kinds' figures scaled")]
     seconds: Annotated[float, doc("of a step, as measured")]
     error: Annotated[
         float | None, doc("median relative error of sizes that were held back; null: none was")
     ]
-    worst: Annotated[float | None, doc("the largest of them")]
+    worst: Annotated[float | None, doc("largest relative error of what was held back")]
 
 
 class CalibrateAnswer(

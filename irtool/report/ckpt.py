@@ -76,7 +76,7 @@ class SliceSource(AnswerObject, frozen=True, kw_only=True):
         doc("begin and end in each dimension of the whole parameter; null: its shape is not known"),
     ]
     part: Annotated[
-        list[tuple[str, str]], doc('the same as parts of each dimension: `["1/4", "1/2"]`')
+        list[tuple[str, str]], doc('the slice as fractions of each dimension: `["1/4", "1/2"]`')
     ]
 
 
@@ -98,10 +98,10 @@ class CkptRank(AnswerObject, frozen=True, kw_only=True):
         list[int] | None,
         doc("old ranks that `rank_list_for_transform` names; null: MindSpore raises an error"),
     ]
-    refused: Annotated[str | None, doc("that error")]
+    refused: Annotated[str | None, doc("the error that MindSpore raises")]
     needed: Annotated[list[int], doc("old ranks of `parameters`: enough, and often fewer")]
-    elements_moved: Annotated[int | None, doc("that come from other ranks' checkpoints")]
-    bytes_moved: Annotated[int | None, doc("the same in bytes")]
+    elements_moved: Annotated[int | None, doc("elements that come from other ranks' checkpoints")]
+    bytes_moved: Annotated[int | None, doc("bytes that come from other ranks' checkpoints")]
     parameters: list[CkptParameter]
 
 
@@ -111,9 +111,12 @@ class CkptAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="
     old: SavedForm
     new: SavedForm
     elements_moved: Annotated[
-        int | None, doc("that ranks get from others' checkpoints; null: a shape is not known")
+        int | None,
+        doc("elements that ranks get from others' checkpoints; null: a shape is not known"),
     ]
-    bytes_moved: Annotated[int | None, doc("the same in bytes; null: a type is not known, either")]
+    bytes_moved: Annotated[
+        int | None, doc("bytes that ranks get from others' checkpoints; null: a type is not known")
+    ]
     added: Annotated[list[str], doc("parameters that no old checkpoint has")]
     dropped: Annotated[list[str], doc("parameters that nobody needs any more")]
     misplaced: Annotated[

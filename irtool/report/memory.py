@@ -287,7 +287,7 @@ class ServerWeight(AnswerObject, frozen=True, kw_only=True):
 
     weight: str
     bytes: int
-    rows_only: Annotated[bool, doc("of a table: only the rows that are looked up move")]
+    rows_only: Annotated[bool, doc("of a lookup table: only looked-up rows are transferred")]
     pushed: Annotated[int, doc("bytes that a worker sends")]
     pulled: Annotated[int, doc("bytes that a worker receives")]
     all_reduce: Annotated[int, doc("bytes that the sum of its gradient moves now")]

@@ -67,7 +67,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         ("nodes", _nodes(summary)),
         ("phases", _phases(summary)),
     ]
-    if summary.backward_tied:
+    if summary.backward_tied and summary.backward_tied[1]:
         share = part_text(*summary.backward_tied)
         facts.append(("ties", f"{share} backward operators have their forward operator"))
     facts += [

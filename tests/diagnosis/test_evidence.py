@@ -29,7 +29,7 @@ def test_a_step_of_gradients_and_updates_is_told_before_what_saves_less() -> Non
 
 def test_a_layer_that_lies_unlike_its_equals_is_one_finding() -> None:
     first = findings("a_layer_on_another_mesh", "--devices", "2")[0]
-    assert "12 operators of layers.2 are cut unlike their equals" in first["cause"]
+    assert "12 operators of layers.2 are sharded differently from their peers" in first["cause"]
     assert "4 redistributions fewer" in first["cause"]
     assert (first["severity"], first["gain"]) == ("info", None)
 

@@ -138,7 +138,7 @@ def test_a_rank_that_leaves_the_script_is_named_with_its_line(tmp_path: Path) ->
     first = told["findings"][0]
     assert (first["task"], first["rank"], first["ranks"]) == ("hang", 1, [1])
     assert first["source"] == {"file": "net.py", "line": 2}
-    assert "rank 1 left the common script" in first["cause"]
+    assert "rank 1 diverges from the other ranks" in first["cause"]
 
 
 def test_ranks_that_left_nothing_make_a_hang_not_judged(samples: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_gather_that_only_moves_does_not_go(samples: Path) -> None:
     found = network_edits(dump, EIGHT, report, default_machine(), [edge])
     assert (found.edits, found.dearer) == ((), ())
     assert found.tried == found.refused + found.kept + 1
-    assert "1 put another one in its place" in _why_none(found)
+    assert "1 replace it with another" in _why_none(found)
     after = check(with_strategies(dump, {edge.consumer.users[0]: ((8, 1), (), ())}), EIGHT)
     assert sum(map(_communicates, after.redistributions)) >= sum(
         map(_communicates, report.redistributions)

@@ -104,7 +104,7 @@ dumps/20_validate_0080.ir:75:8: warning[COM001]: AllReduce over one rank
 not shown: 1 known in the baseline
 1 known finding of the baseline did not come again: --update-baseline takes it out
 gone: COM001 old
-not judged: COM007 without the dumps of other ranks
+skipped COM007: needs the dumps of other ranks
 """
     )
 

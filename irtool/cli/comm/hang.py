@@ -54,7 +54,7 @@ def hang_answered(
     limit: int | None = None,
     fail_on: FailLevel = FailLevel.info,
 ) -> Answered[HangView]:
-    """Whether a run hangs, and who left the common script.
+    """Whether a run hangs, and which ranks diverge.
 
     Args:
         asked: what to read.
@@ -71,7 +71,7 @@ def hang_answered(
     read, report, order = _as_recorded(asked)
     report_problems(read.problems)
     for item in compiled_as_another(read.cluster):
-        note(f"{item.text}; a hang that is told may be nothing but that")
+        note(f"{item.text}; a reported hang may be only this")
     # Where records were played, graphs may be equal, or not be there at all.
     difference = _difference(read, report, asked.graph) if order is None else None
     view = HangView(read.path, report, limit, difference, order)

@@ -99,7 +99,7 @@ def command(
         bool,
         Option(
             "--write-layout",
-            help="Propose such a file from shapes and names, to -o.",
+            help="Propose a --layout file from shapes and names, to -o.",
             group=ASKED,
         ),
     ] = False,

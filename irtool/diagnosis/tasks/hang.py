@@ -1,4 +1,4 @@
-"""Does the run hang, where, and who left the common script?"""
+"""Does the run hang, where, and which ranks diverge?"""
 
 from __future__ import annotations
 
@@ -89,12 +89,13 @@ def _departure_text(left: Departure, report: HangReport) -> str:
     stuck = tuple(report.stuck)
     waits = (
         f"; rank{'' if len(stuck) == 1 else 's'} {ranks_text(stuck)} "
-        f"wait{'s' if len(stuck) == 1 else ''} for ever"
+        f"never proceed{'s' if len(stuck) == 1 else ''}"
         if stuck
         else ""
     )
     if left.certain:
-        return f"{word} {ranks_text(left.ranks)} left the common script: {left.text}{waits}"
+        verb = "diverges" if len(left.ranks) == 1 else "diverge"
+        return f"{word} {ranks_text(left.ranks)} {verb} from the other ranks: {left.text}{waits}"
     own = ranks_text(left.ranks)
     sides = f"ranks {own} and {ranks_text(left.common)} do not communicate alike"
     return f"{sides}: {word} {own} has {left.text}{waits}"

@@ -55,7 +55,7 @@ def _diagnosis(subject: Subject, edit: NetworkEdit, step: float, path: str) -> D
     else:
         layer = layer_of_scope(node.scope)
         many = f" and {len(edit.nodes) - 1} more" if len(edit.nodes) > 1 else ""
-        usual = "unlike its equals in other layers, " if edit.is_usual else ""
+        usual = "different from its peers in other layers, " if edit.is_usual else ""
         of = "" if many or layer == NETWORK else f" of {layer}"
         cause = (
             f"{node.op} {node.id}{of}{many} is cut {edit.old}: {usual}"
@@ -65,7 +65,8 @@ def _diagnosis(subject: Subject, edit: NetworkEdit, step: float, path: str) -> D
         )
         if edit.is_layer:
             cause = (
-                f"{len(edit.nodes)} operators of {layer} are cut unlike their equals in other "
+                f"{len(edit.nodes)} operators of {layer} are sharded differently from their "
+                "peers in other "
                 f"layers ({node.op} {node.id} is cut {edit.old}), so that tensors are "
                 "redistributed where it begins and ends"
             )

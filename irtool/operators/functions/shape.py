@@ -40,7 +40,7 @@ def reshape(case: Case, base: Base) -> Sharding:
         output_maps=(target.tensor_map,),
         complete=True,
         output_matrix=target.device_matrix,
-        replaced="a redistribution from the layout of its producer to that of its first user",
+        replaced="a redistribution from producer to first user",
     )
 
 

@@ -577,7 +577,7 @@ def _why_none(found: NetworkEdits) -> str:
     return (
         f"no edit was found: of {found.tried} tried on the whole network (strategies of operators "
         f"around it, alone and together, and enable_alltoall) {found.refused} are refused, "
-        f"{found.kept} leave it where it is, {moving} put another one in its place"
+        f"{found.kept} leave it where it is, {moving} replace it with another"
     )
 
 

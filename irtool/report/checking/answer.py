@@ -71,7 +71,8 @@ class CheckReason(AnswerObject, frozen=True, kw_only=True):
         ),
     ]
     instead_layouts: Annotated[
-        list[list[ProposedLayout]], doc("the same for layouts, one a tensor input")
+        list[list[ProposedLayout]],
+        doc("layouts that are legal for this operator, one a tensor input"),
     ]
     instead_output: Annotated[
         str | None,
@@ -213,7 +214,7 @@ class CollectiveTotal(AnswerObject, frozen=True, kw_only=True):
     ranks: Shape
     group: str
     count: int
-    bytes: Annotated[int | None, doc("that one device puts into all of them")]
+    bytes: Annotated[int | None, doc("bytes that one device puts into all of them")]
     why: str
 
 

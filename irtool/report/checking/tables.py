@@ -117,7 +117,7 @@ def redistributions_table(edges: Sequence[RedistributionReport], limit: int | No
         (
             edge.consumer.line,
             _node_link(edge.producer),
-            "in its place" if edge.replaces else _node_link(edge.consumer),
+            "replaces it" if edge.replaces else _node_link(edge.consumer),
             edge.input,
             layouts_text(edge),
             f"not known: {edge.why}" if edge.operators is None else chain_text(edge.operators),

@@ -87,8 +87,11 @@ class CommunicationTotal(AnswerObject, frozen=True, kw_only=True):
     """Communications added up over all ranks."""
 
     count: int
-    bytes: Annotated[int, doc("of those whose size is known")]
-    seconds: Annotated[float, doc("modelled")]
+    bytes: Annotated[
+        int,
+        doc("tensor sizes added up, as far as known: each the larger of input and output"),
+    ]
+    seconds: Annotated[float, doc("modelled time")]
     unknown: Annotated[int, doc("communications of unknown size")]
 
 
@@ -157,8 +160,11 @@ class CommunicationKind(AnswerObject, frozen=True, kw_only=True):
     dtype: str | None
     shape: Sequence[int] | None
     count: int
-    bytes: Annotated[int | None, doc("of all of them")]
-    seconds: Annotated[float | None, doc("of all of them, modelled")]
+    bytes: Annotated[
+        int | None,
+        doc("tensor sizes of all of them added up: each the larger of input and output"),
+    ]
+    seconds: Annotated[float | None, doc("modelled time of all of them")]
     line: Annotated[int, doc("of the first, in the dump")]
 
 
@@ -426,7 +432,8 @@ def _totals_table(report: GroupReport) -> Table:
         for (axis, level), total in report.by_axis_and_level.items()
     ]
     several = " of all ranks" if len(report.ranks) > 1 else ""
-    return Table(f"By axis and link{several}", columns, rows, noun="sum")
+    note = "Bytes: the larger of a communication's input and output on one rank."
+    return Table(f"By axis and link{several}", columns, rows, noun="sum", note=note)
 
 
 def _bytes_cell(total: Total) -> Cell:

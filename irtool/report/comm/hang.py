@@ -18,7 +18,7 @@ from irtool.cluster.matching import FATAL, Transfer
 from irtool.compare.edits import Pattern
 from irtool.diagnosis.script_difference import ScriptDifference
 from irtool.ir.graph import Node
-from irtool.ir.units import count_text, plural, ranks_text
+from irtool.ir.units import plural, ranks_text
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.comm.places import (
     CommunicationPlace,
@@ -95,12 +95,12 @@ class Mismatch(AnswerObject, frozen=True, kw_only=True):
 
     kind: Annotated[str, doc("what differs between members of a group; or `transfer`")]
     message: str
-    group: Annotated[str | None, doc("this and the next keys: of a group, as above")] = None
-    index: int | None = None
-    left: CommunicationPlace | None = None
-    right: CommunicationPlace | None = None
-    right_rank: int | None = None
-    sender: Annotated[int | None, doc("this and the next keys: of a transfer, as above")] = field(
+    group: Annotated[str | None, doc("of a mismatch in a group: its name")] = None
+    index: Annotated[int | None, doc("which communication of the group, counted from 0")] = None
+    left: Annotated[CommunicationPlace | None, doc("what one member calls")] = None
+    right: Annotated[CommunicationPlace | None, doc("what another member calls")] = None
+    right_rank: Annotated[int | None, doc("the other member's rank")] = None
+    sender: Annotated[int | None, doc("of a mismatch in a transfer: the sending rank")] = field(
         default=None, name="from"
     )
     receiver: int | None = field(default=None, name="to")
@@ -137,7 +137,7 @@ class BlockedCollective(AnswerObject, frozen=True, kw_only=True):
     group: str
     index: Annotated[int, doc("of the collective inside the group, from 0")]
     members: list[BlockedMember]
-    why: Annotated[str, doc("who waits, and who left the common script and how")]
+    why: Annotated[str, doc("who waits, and which ranks diverge from the others and how")]
 
 
 class ScriptDeparture(AnswerObject, frozen=True, kw_only=True):
@@ -154,7 +154,7 @@ class ScriptDeparture(AnswerObject, frozen=True, kw_only=True):
 
 
 class GraphEdit(AnswerObject, frozen=True, kw_only=True):
-    """What is another in the graph of the rank that left the script."""
+    """How the graph of a rank that diverges differs from that of another rank."""
 
     kind: str
     detail: str
@@ -182,7 +182,7 @@ class OrderPlayed(AnswerObject, frozen=True, kw_only=True):
         doc("`recorded` by the run; `dumps`: as MindSpore launches what they say"),
     ]
     paths: Annotated[list[str], doc("the records")]
-    notes: Annotated[list[str], doc("`RANK: …`: what a record says otherwise than its dump")]
+    notes: Annotated[list[str], doc("`RANK: …`: where record and dump disagree")]
 
 
 class HangAnswer(
@@ -224,7 +224,7 @@ class HangAnswer(
     ranks: Annotated[Sequence[int], doc("whose dumps were read")]
     missing_ranks: Annotated[Sequence[int], doc("ranks that take part and left no dump")]
     played: Annotated[int, doc("communications")]
-    stuck: Annotated[Sequence[int], doc("ranks that wait for ever")]
+    stuck: Annotated[Sequence[int], doc("ranks that never proceed")]
     incomplete: Annotated[dict[str, int], doc("communications that never complete, by rank")]
     conditional: Annotated[int, doc("communications behind control flow, assumed to run once")]
     limits: Annotated[list[str], doc("what was not known, as texts")]
@@ -432,7 +432,8 @@ def _facts(report: HangReport) -> list[tuple[str, str]]:
     if report.stuck:
         ranks = tuple(report.stuck)
         whose = f"rank{'' if len(ranks) == 1 else 's'} {ranks_text(ranks)}"
-        facts.append(("incomplete", f"{count_text(sum(report.stuck.values()))}, of {whose}"))
+        waiting = plural(sum(report.stuck.values()), "communication")
+        facts.append(("incomplete", f"{waiting} on {whose} never completed"))
     if report.cycle and not report.certain:
         text = "a stream for each group (multi_stream: group, the default) may avoid the hang"
         facts.append(("streams", text))
@@ -484,7 +485,7 @@ def _blocked_table(item: Blocked) -> Table:
 
 def _departures_table(items: Sequence[Departure]) -> Table:
     columns = [
-        text_column("ranks"), text_column("unlike"), text_column("differs"),
+        text_column("ranks"), text_column("differ from"), text_column("in"),
         text_column("how"), text_column("source", 1), text_column("layer", 2),
         text_column("source there", 1),
     ]  # fmt: skip
@@ -500,7 +501,7 @@ def _departures_table(items: Sequence[Departure]) -> Table:
         ]
         for item in items
     ]
-    return Table("Who left the common script", columns, rows, noun="difference")
+    return Table("Diverging ranks", columns, rows, noun="difference")
 
 
 def _layer_text(item: Departure) -> str | None:
@@ -509,10 +510,7 @@ def _layer_text(item: Departure) -> str | None:
 
 
 def _difference_table(item: ScriptDifference) -> Table:
-    title = (
-        f"What is another in the graph of rank {item.rank} than of rank {item.other} "
-        f"({item.pass_name})"
-    )
+    title = f"Graph differences, rank {item.rank} vs rank {item.other} ({item.pass_name})"
     columns = [
         text_column("what"), number_column("times"), text_column(f"rank {item.other}"),
         text_column(f"rank {item.rank}"), text_column("detail"), text_column("source", 1),

@@ -115,7 +115,9 @@ class ReuseAnswer(
     streams_before: Annotated[
         int, doc("of the device, for the whole graph, secondary ones included; without reuse")
     ]
-    streams_after: Annotated[int, doc("the same, as set")]
+    streams_after: Annotated[
+        int, doc("streams of the device, for the whole graph, with reuse as set")
+    ]
     stream_limit: Annotated[int, doc("streams that can be used")]
     labels: int
     label_limit: int

@@ -78,8 +78,8 @@ class LaterAnswer(
     enabled: Literal[False] = False
     limit: None = None
     groups: Annotated[list[ReuseKind], doc("always empty")] = field(default_factory=list[ReuseKind])
-    streams_before: Annotated[int, doc("with `multi_stream: group`")]
-    streams_after: Annotated[int, doc("the same")]
+    streams_before: Annotated[int, doc("streams with `multi_stream: group`")]
+    streams_after: Annotated[int, doc("streams with `multi_stream: group`: reuse changes nothing")]
     labels: None = None
     recommended_limit: None = None
     tagged: Annotated[int, doc("collectives that still get the tag, to no effect")]

@@ -38,12 +38,12 @@ class RelatedNode(AnswerObject, frozen=True, kw_only=True):
 class FindingEdit(AnswerObject, frozen=True, kw_only=True):
     """What to change: a line of Python, or a setting."""
 
-    file: Annotated[str | UnsetType, doc("this and the next three keys: of a line of Python")] = (
+    file: Annotated[str | UnsetType, doc("of a change of Python: the file to change")] = UNSET
+    line: Annotated[int | UnsetType, doc("of a change of Python: its line")] = UNSET
+    old: Annotated[str | UnsetType, doc("the text that stands there, as far as it is to go")] = (
         UNSET
     )
-    line: int | UnsetType = UNSET
-    old: Annotated[str | UnsetType, doc("what stands there, as far as it is to go")] = UNSET
-    new: Annotated[str | UnsetType, doc("what to write in its place")] = UNSET
+    new: Annotated[str | UnsetType, doc("the text that replaces it")] = UNSET
     setting: Annotated[
         str | UnsetType,
         doc(

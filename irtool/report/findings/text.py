@@ -24,12 +24,12 @@ _MOST_PLACES = 6
 _MOST_GONE = 10
 _COLOURS = {"error": "1;31", "warning": "1;33", "info": "1;34", "label": "36", "caret": "1;31"}
 _NEED_TEXTS = {
-    "begin": "without a dump step_parallel_begin",
-    "validate": "without a dump validate",
-    "devices": "without the number of devices",
-    "ranks": "without the dumps of other ranks",
-    "machine": "without a machine (--machine)",
-    "environment": "without the environment variables of the run ([context.environment])",
+    "begin": "needs a step_parallel_begin dump",
+    "validate": "needs a validate dump",
+    "devices": "needs the number of devices",
+    "ranks": "needs the dumps of other ranks",
+    "machine": "needs --machine",
+    "environment": "needs the run's environment variables ([context.environment])",
 }
 
 
@@ -176,7 +176,7 @@ def summary_text(findings: Findings) -> str:
         lines += [f"gone: {entry}" for entry in findings.stale[:_MOST_GONE]]
         if len(findings.stale) > _MOST_GONE:
             lines.append(f"gone: … {count_text(len(findings.stale) - _MOST_GONE)} more")
-    lines += [f"not judged: {line}" for line in silenced_lines(findings.silenced)]
+    lines += [f"skipped {line}" for line in silenced_lines(findings.silenced)]
     return "\n".join(map(escape, lines)) + "\n"
 
 
@@ -212,7 +212,7 @@ def silenced_lines(silenced: Sequence[Silenced]) -> list[str]:
         groups.setdefault(key, []).append(rule.code)
     lines: list[str] = []
     for (need, reason, count, total), codes in groups.items():
-        text = f"{_codes_text(codes)} {_NEED_TEXTS.get(need, f'without {need}')}"
+        text = f"{_codes_text(codes)}: {_NEED_TEXTS.get(need, f'needs {need}')}"
         if total > 1 and count < total:
             text += f", in {count_text(count)} of {count_text(total)} compilations"
         lines.append(text + (f" ({reason})" if reason else ""))

@@ -251,7 +251,7 @@ class PlanAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="
     ]
     account: Annotated[
         DeviceBytes | None,
-        doc("the same as `memory_bytes`; null in stages"),
+        doc("equals `memory_bytes`; null in stages"),
     ]
     memory_limit: Annotated[int | None, doc("bytes of a device")]
     seconds: Annotated[float, doc("CPU seconds of tables and search, without reading")]

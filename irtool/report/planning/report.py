@@ -165,7 +165,7 @@ def _facts(view: PlanView) -> list[tuple[str, str]]:
         *_bound(view),
         *_overlap(plan),
         ("memory", f"{bytes_text(memory.total)} a device{of}{limit}"),
-        ("operators", f"{changed:,} of {len(plan.operators):,} get another strategy"),
+        ("operators", f"{changed:,} of {len(plan.operators):,} change strategy"),
         ("search", f"{seconds_text(plan.seconds)} CPU, {plural(plan.rounds, 'round')}"),
     ]
     pinned = sum(item.pinned for item in plan.operators)
@@ -251,7 +251,7 @@ def costs_table(view: PlanView) -> Table:
 
 
 def changes_table(view: PlanView) -> Table:
-    """Operators that get another strategy, equal ones of repeated layers together."""
+    """Operators that change strategy, equal ones of repeated layers together."""
     plan = view.plan
     planned = {
         item.node: item.total for item in plan.after.items if item.kind == "operator" and item.node

@@ -96,7 +96,7 @@ def _judgement(analysis: Analysis, source: TensorLayout, target: TensorLayout) -
         repeats=source.repeats,
         loss_divisor=context.stage_size // _product(target.splits),
         devices=context.devices,
-        replaced="a redistribution from the layout of its producer to that of its first user",
+        replaced="a redistribution from producer to first user",
     )
 
 

@@ -37,7 +37,7 @@ class GatherThenSlice(NodeRule):
     good = "%8(a) = PrimFunc_AlltoAll(%7) {instance name: redistribution_op_…}"
     cases = ("tests/linting/evidence/mesh_across_gated.validate",)
     operators = ("AllGather",)
-    least_bytes = Threshold(64 * MIB, "bytes", "gathered tensors of at least so many are told")
+    least_bytes = Threshold(64 * MIB, "bytes", "minimum size of a gathered tensor to report")
 
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         gathered = node.output_bytes or 0

@@ -31,7 +31,7 @@ class CrossesNodes(DumpRule):
     good = "%8(a) = PrimFunc_AllReduce(%7) {instance name: forward_op_…, rank_list: (0, 1)}"
     cases = ("tests/linting/evidence/mesh_across_gated.validate",)
     needs = ("machine",)
-    least_bytes = Threshold(64 * MIB, "bytes", "groups that move at least so many a step are told")
+    least_bytes = Threshold(64 * MIB, "bytes", "minimum traffic of a group in a step to report")
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:
         size = facts.compilation.machine.node_devices

@@ -31,7 +31,7 @@ class MoreCollectives(GateRule):
         "tests/linting/evidence/gate/strategy_gated.validate",
         "tests/linting/evidence/gate/strategy_mixer.validate",
     )
-    most_more = Threshold(0, "collectives", "so many more of a kind are let through")
+    most_more = Threshold(0, "collectives", "up to so many more of a kind are ignored")
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:
         for change in collective_changes(facts):

@@ -32,7 +32,7 @@ class ChangedStrategy(GateRule):
         "tests/linting/evidence/gate/strategy_dense.validate",
         "tests/linting/evidence/gate/strategy_mixer.validate",
     )
-    most_changed = Threshold(0, "operators", "so many changed operators are let through")
+    most_changed = Threshold(0, "operators", "up to so many changed operators are ignored")
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:
         change = layer_change(facts)

@@ -27,8 +27,8 @@ class MoreMemory(GateRule):
     follows_from = ("GAT004", "GAT008", "GAT006", "GAT003", "GAT010", "GAT009")
     good = "peak of a step: 3,100 MiB became 3,120 MiB"
     cases = ("tests/linting/evidence/gate/wide_layer_more_dense.validate",)
-    most_percent = Threshold(5, "percent", "growth up to this is let through")
-    least_bytes = Threshold(MIB, "bytes", "growth below this is let through")
+    most_percent = Threshold(5, "percent", "growth up to this is ignored")
+    least_bytes = Threshold(MIB, "bytes", "growth below this is ignored")
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:
         old, new = facts.old_memory, facts.new_memory

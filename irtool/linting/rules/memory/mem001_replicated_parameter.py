@@ -34,7 +34,7 @@ class ReplicatedParameter(ReportRule):
         "tests/linting/evidence/alltoall_dense.begin",
         "tests/linting/evidence/table_whole_gated.begin",
     )
-    least_bytes = Threshold(256 * MIB, "bytes", "weights of at least so many bytes are told")
+    least_bytes = Threshold(256 * MIB, "bytes", "minimum size of a weight to report")
 
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         alike: dict[tuple[str, int, int], list[HeldParameter]] = defaultdict(list)

@@ -30,7 +30,7 @@ class ReplicatedState(ReportRule):
     good = "moments.w: slice 512 MiB on each of 8 replicas"
     cases = ("tests/linting/evidence/table_whole_gated.begin",)
     references = ("https://www.mindspore.cn/tutorials/en/master/parallel/optimizer_parallel.html",)
-    least_bytes = Threshold(GIB, "bytes", "told if at least so many bytes could be saved a device")
+    least_bytes = Threshold(GIB, "bytes", "minimum saving on a device to report")
 
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         if report.context.parallel_optimizer:

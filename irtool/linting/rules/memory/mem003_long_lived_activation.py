@@ -34,7 +34,7 @@ class LongLivedActivation(DumpRule):
     good = "%4(mask) of 2 GiB: made again by launch 890, used last by launch 895"
     cases = ("tests/linting/evidence/mask_kept_encoder.validate",)
     dumps = ("validate",)
-    least_bytes = Threshold(1024 * MIB, "bytes", "tensors of at least so many bytes are told")
+    least_bytes = Threshold(1024 * MIB, "bytes", "minimum size of a tensor to report")
     margin_percent = Threshold(10, "percent", "how early and how late, of either pass")
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:

@@ -41,7 +41,7 @@ class HalfReduction(NodeRule):
     references = ("Higham, Mary: A new approach to probabilistic rounding error analysis (2019)",)
     dumps = NEAREST
     is_default = False
-    least_length = Threshold(8192, "elements", "reductions of at least so many elements are told")
+    least_length = Threshold(8192, "elements", "minimum length of a reduction to report")
 
     def looks_at(self, op: str) -> bool:
         return operator_of(op).is_("sums_up")

@@ -41,7 +41,7 @@ class HalfGradientReduction(NodeRule):
     dumps = NEAREST
     is_default = False
     operators = frozenset(op for op, what in COMMUNICATION.items() if what.base in _REDUCES)
-    least_ranks = Threshold(16, "ranks", "groups of at least so many ranks are told")
+    least_ranks = Threshold(16, "ranks", "minimum size of a group to report")
 
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         collective = facts.collective_by_node.get(node)

@@ -39,7 +39,7 @@ class HalfSoftmax(NodeRule):
     cases = ("tests/linting/evidence/half_softmax_encoder.validate",)
     dumps = NEAREST
     is_default = False
-    least_length = Threshold(2048, "elements", "axes of at least so many elements are told")
+    least_length = Threshold(2048, "elements", "minimum length of an axis to report")
 
     def looks_at(self, op: str) -> bool:
         entry = operator_of(op)

@@ -44,7 +44,7 @@ class SplitReduction(NodeRule):
     operators = frozenset(
         op for op, what in COMMUNICATION.items() if what.base in ("AllReduce", "ReduceScatter")
     )
-    least_ranks = Threshold(2, "ranks", "groups of at least so many ranks are told")
+    least_ranks = Threshold(2, "ranks", "minimum size of a group to report")
 
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         collective = facts.collective_by_node.get(node)

@@ -42,7 +42,7 @@ class UnlikeItsEquals(DumpRule):
         "tests/linting/evidence/residual_one_dense.begin",
     )
     dumps = ("begin", "validate", "end", "auto_begin", "other")
-    least_layers = Threshold(3, "layers", "kinds of at least so many layers are looked at")
+    least_layers = Threshold(3, "layers", "minimum number of equal layers to compare")
     most_odd = Threshold(34, "percent", "told where at most this share of the layers differs")
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:

@@ -35,7 +35,7 @@ class UnsharedLayers(DumpRule):
     good = "one graph of 58 statements that is called 24 times"
     cases = ("tests/linting/evidence/unrolled_encoder.begin",)
     dumps = ("begin", "validate")
-    least_layers = Threshold(8, "layers", "kinds of at least so many layers are looked at")
+    least_layers = Threshold(8, "layers", "minimum number of equal layers to compare")
     least_share = Threshold(10, "percent", "told where copies are this share of the statements")
     least_seconds = Threshold(15, "seconds", "told where sharing saves so much of the compilation")
 

@@ -32,7 +32,7 @@ class SharedParameter(RunRule):
     good = "stage 0: %para3_word_embedding.table (32768, 1024)"
     cases = ("tests/linting/evidence/tied_over_stages_pipes",)
     needs = ("ranks", "devices")
-    least_bytes = Threshold(64 * MIB, "bytes", "weights of at least so many bytes are told")
+    least_bytes = Threshold(64 * MIB, "bytes", "minimum size of a weight to report")
 
     def check(self, run: RunFacts) -> Iterator[Finding]:
         stages = one_a_stage(run)

@@ -30,7 +30,7 @@ class RecomputedCollective(DumpRule):
     good = "%90(c) = PrimFunc_MatMul(%12, %13) cnode_attrs: {duplicated: Bool(1)}"
     cases = ("tests/linting/evidence/recomputed_sums_gated.validate",)
     dumps = ("validate",)
-    least_bytes = Threshold(256 * MIB, "bytes", "told if all of them move at least so many bytes")
+    least_bytes = Threshold(256 * MIB, "bytes", "minimum traffic of all of them to report")
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:
         again = [collective for collective in facts.collectives if collective.node.is_recomputed]

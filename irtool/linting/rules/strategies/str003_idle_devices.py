@@ -39,7 +39,7 @@ class IdleDevices(ReportRule):
         "tests/linting/evidence/random_moe_0193.begin",
     )
     least_repeats = Threshold(2, "devices", "told where so many devices compute the same")
-    least_gigaflops = Threshold(10, "gigaflops", "operators of at least so much work are told")
+    least_gigaflops = Threshold(10, "gigaflops", "minimum work of an operator to report")
 
     least_share = Threshold(2, "percent", "a warning from this share of all products' work on")
 

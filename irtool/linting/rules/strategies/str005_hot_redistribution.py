@@ -47,7 +47,7 @@ class HotRedistribution(ReportRule):
     cases = ("tests/linting/evidence/random_moe_0193.begin",)
     follows_from = ("STR003",)
     follows_where = "node"
-    least_bytes = Threshold(64 * MIB, "bytes", "edges on which a device receives so many are told")
+    least_bytes = Threshold(64 * MIB, "bytes", "minimum traffic to a device over an edge to report")
 
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         by_consumer: dict[Node, list[RedistributionReport]] = defaultdict(list)

@@ -29,7 +29,7 @@ class DefaultStrategy(ReportRule):
     bad = "%8(x) = PrimFunc_MatMul(%6, %7, …)"
     good = "%8(x) = PrimFunc_MatMul(%6, %7, …) {in_strategy: ((2, 1), (1, 4))}"
     cases = ("tests/linting/evidence/random_images_0277.begin",)
-    least_gigaflops = Threshold(10, "gigaflops", "operators of at least so much work are told")
+    least_gigaflops = Threshold(10, "gigaflops", "minimum work of an operator to report")
     least_share = Threshold(50, "percent", "told if so many of the large products have strategies")
 
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:

@@ -85,7 +85,8 @@ def _sentences(comparison: RunComparison, case: Case | None) -> Iterator[str]:
     if comparison.losses is not None:
         losses = comparison.losses
         if losses.verdict == "noise" and comparison.is_suspicious:
-            yield f"losses: they tell nothing of it in {plural(len(losses.steps), 'step')}"
+            steps = "one step is" if len(losses.steps) == 1 else f"{len(losses.steps)} steps are"
+            yield f"losses: {steps} too few to judge"
         else:
             yield f"losses: {losses_text(losses)}"
     if not comparison.units and comparison.graphs is not None:
@@ -149,7 +150,7 @@ def _healthy_text(comparison: RunComparison) -> str:
         is_stated = tensors is not None and is_by_figures(tensors)
         return "the figures of all tensors are equal" if is_stated else "all tensors are equal"
     if tensors is not None and checksum_agreement(tensors) is not None:
-        return "checksums do not tell whether an operator introduces error of its own"
+        return "checksums cannot show whether an operator introduces error of its own"
     hidden = next((item for item in tensors.judged if item.untold), None) if tensors else None
     if hidden is not None:
         return (
@@ -214,7 +215,7 @@ def checksum_text(agreement: ChecksumAgreement) -> str:
         return f"{text}; of two frameworks rounding alone makes them differ"
     if agreement.equal == agreement.pairs:
         return text
-    return f"{text}; checksums do not tell by how much"
+    return f"{text}; checksums cannot show by how much"
 
 
 def stretch_text(op: Op) -> str:
