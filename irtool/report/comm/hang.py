@@ -95,21 +95,23 @@ class Mismatch(AnswerObject, frozen=True, kw_only=True):
 
     kind: Annotated[str, doc("what differs between members of a group; or `transfer`")]
     message: str
-    group: Annotated[str | None, doc("of a mismatch in a group: its name")] = None
-    index: Annotated[int | None, doc("which communication of the group, counted from 0")] = None
-    left: Annotated[CommunicationPlace | None, doc("what one member calls")] = None
-    right: Annotated[CommunicationPlace | None, doc("what another member calls")] = None
-    right_rank: Annotated[int | None, doc("the other member's rank")] = None
-    sender: Annotated[int | None, doc("of a mismatch in a transfer: the sending rank")] = field(
-        default=None, name="from"
+    group: Annotated[str | None, doc("null: not a mismatch in a group")] = None
+    index: Annotated[int | None, doc("of the collective inside the group, from 0")] = None
+    left: Annotated[CommunicationPlace | None, doc("what one member calls there")] = None
+    right: Annotated[CommunicationPlace | None, doc("null: the other rank has nothing there")] = (
+        None
     )
-    receiver: int | None = field(default=None, name="to")
-    tag: int | None = None
-    send: CommunicationPlace | None = None
-    receive: CommunicationPlace | None = None
-    matched: bool | None = None
-    known: bool | None = None
-    mismatch: str | None = None
+    right_rank: Annotated[int | None, doc("the other member's rank")] = None
+    sender: Annotated[int | None, doc("rank that sends; null: not known, or not a transfer")] = (
+        field(default=None, name="from")
+    )
+    receiver: Annotated[int | None, doc("the receiving rank")] = field(default=None, name="to")
+    tag: Annotated[int | None, doc("`sr_tag` of the transfer")] = None
+    send: Annotated[CommunicationPlace | None, doc("null: there is none")] = None
+    receive: Annotated[CommunicationPlace | None, doc("null: there is none")] = None
+    matched: Annotated[bool | None, doc("both ends are there")] = None
+    known: Annotated[bool | None, doc("false: the other end is on a rank without a dump")] = None
+    mismatch: Annotated[str | None, doc("how the ends differ in type or shape")] = None
 
 
 class BlockedMember(AnswerObject, frozen=True, kw_only=True):
@@ -143,10 +145,10 @@ class BlockedCollective(AnswerObject, frozen=True, kw_only=True):
 class ScriptDeparture(AnswerObject, frozen=True, kw_only=True):
     """Ranks that do not communicate what others of their stage do."""
 
-    ranks: Annotated[Sequence[int], doc("that leave the common script")]
-    common: Annotated[Sequence[int], doc("that keep to it")]
+    ranks: Annotated[Sequence[int], doc("ranks that diverge")]
+    common: Annotated[Sequence[int], doc("the other ranks")]
     certain: Annotated[bool, doc("false: no side has more ranks")]
-    kind: Annotated[DepartureKind, doc("what is another than in the common script")]
+    kind: Annotated[DepartureKind, doc("what differs from the other ranks")]
     index: Annotated[int, doc("of the communication in launch order, from 0")]
     message: str
     here: Annotated[CommunicationPlace | None, doc("what those that leave do there")]
@@ -200,13 +202,13 @@ class HangAnswer(
     ]
     odd_ranks: Annotated[
         Sequence[int],
-        doc("that left the script which more ranks of their stage keep to; empty: nobody can say"),
+        doc("that diverge from most ranks of their stage; empty: nobody can say"),
     ]
     departures: Annotated[
-        list[ScriptDeparture], doc("who leaves the script of its stage; empty: no hang")
+        list[ScriptDeparture], doc("which ranks diverge from others of their stage; empty: no hang")
     ]
     difference: Annotated[
-        GraphDifference | None, doc("of the first that left, and one that did not")
+        GraphDifference | None, doc("between the first rank that diverges and one that does not")
     ]
     certain: Annotated[
         bool | None,
