@@ -318,7 +318,7 @@ def _prices(memory: Memory, rank: int, machine: Machine) -> dict[Node, float]:
     return prices
 
 
-def busy_layers(
+def layer_times(
     inputs: Sequence[StageInput], staged: Pipeline, machine: Machine
 ) -> tuple[tuple[Layer, ...], ...]:
     """Layers of each stage with the seconds of their arithmetic and memory traffic alone.

@@ -91,7 +91,9 @@ EditOf: TypeAlias = Callable[[LoggedFinding, SourceLine | None], Edit | None]
 """What mends a failure, by what is said of it and its line of Python."""
 
 
-def told(subject: Subject, task: Task, edit_of: EditOf | None = None) -> Iterator[Diagnosis]:
+def logged_causes(
+    subject: Subject, task: Task, edit_of: EditOf | None = None
+) -> Iterator[Diagnosis]:
     """What logs say of a task: causes as errors, consequences only where no cause is told."""
     findings = logged(subject)
     causes = [item for item in findings if item.role in ("cause", "unknown")]

@@ -10,7 +10,7 @@ import pytest
 
 from irtool.cluster import pipeline as module
 from irtool.cluster.memory_layers import NETWORK
-from irtool.cluster.pipeline import Pipeline, StageInput, Work, busy_layers, pipeline, stage_of
+from irtool.cluster.pipeline import Pipeline, StageInput, Work, layer_times, pipeline, stage_of
 from irtool.cluster.pipeline_cut import Layer
 from irtool.cluster.schedule import (
     Schedule,
@@ -209,7 +209,7 @@ def test_the_work_of_layers_leaves_out_starts_and_communication(
         one.path = f"{at}.ir"
     pipe = found(*stages)
     inputs = [StageInput(at, (at,), one) for at, one in enumerate(stages)]  # type: ignore[arg-type]
-    (layer,), _ = busy_layers(inputs, pipe, None)  # type: ignore[arg-type]
+    (layer,), _ = layer_times(inputs, pipe, None)  # type: ignore[arg-type]
     assert layer == Layer("layers.0", (8 + 16) / MICRO)
 
 

@@ -38,7 +38,7 @@ def told(monkeypatch: pytest.MonkeyPatch, seconds: Costs, work: Costs) -> list[A
         machine=None, command=lambda *words: ("irtool", *words),
     )  # fmt: skip
     monkeypatch.setattr(stage_balance, "pipeline", lambda *_: found)
-    monkeypatch.setattr(stage_balance, "busy_layers", lambda *_: busy)
+    monkeypatch.setattr(stage_balance, "layer_times", lambda *_: busy)
     return list(stage_balance.examine(subject))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.diagnosis.diagnosis import Diagnosis, Task
-from irtool.diagnosis.failures import told
+from irtool.diagnosis.failures import logged_causes
 from irtool.diagnosis.subject import BEGIN, Reads, Subject
 from irtool.diagnosis.tasks.strategy import edit_of_refused
 from irtool.ir.finding import Edit, SourceLine
@@ -23,4 +23,4 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         has_begin = any(one.file(BEGIN) for one in subject.run.compilations)
         return edit_of_refused(subject, item.op, source) if item.op and has_begin else None
 
-    yield from told(subject, TASK, edit_of)
+    yield from logged_causes(subject, TASK, edit_of)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
-from irtool.diagnosis.failures import told
+from irtool.diagnosis.failures import logged_causes
 from irtool.diagnosis.subject import BEGIN, VALIDATE, Reads, Subject
 from irtool.ir.units import ranks_text
 
@@ -17,7 +17,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     """An error where a log tells of a device or peer that is gone, or a rank stopped half-way."""
     yield from _stopped(subject)
     try:
-        yield from told(subject, TASK)
+        yield from logged_causes(subject, TASK)
     except CannotJudge:
         if len(subject.run.ranks) < 2:
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from irtool.cluster.pipeline import Pipeline, StageInput, busy_layers, pipeline
+from irtool.cluster.pipeline import Pipeline, StageInput, layer_times, pipeline
 from irtool.cluster.pipeline_cut import Cut, best_cut
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import Reads, Subject
@@ -77,7 +77,7 @@ def _uneven_work(
     """
     if balance.cut is None:
         return
-    layers = busy_layers(inputs, balance, subject.machine)
+    layers = layer_times(inputs, balance, subject.machine)
     work = [sum(layer.cost for layer in stage) for stage in layers]
     mean = sum(work) / len(work)
     cut = best_cut([layer for stage in layers for layer in stage], balance.stage_count)

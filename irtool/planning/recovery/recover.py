@@ -154,7 +154,7 @@ class Recovery(Shown):
         return len(self.alternatives[0].plan.changes) if self.alternatives else 0
 
     @property
-    def happened(self) -> bool:
+    def has_change(self) -> bool:
         """Whether anything came or went."""
         asked = self.request
         return bool(asked.lost or asked.added or asked.to or self.alternatives)

@@ -34,14 +34,14 @@ def recovery_report(view: RecoveryView, has_pictures: bool = False) -> Report:
     """The answer first, then what changes, what moves, and how long it takes."""
     recovery = view.recovery
     elements: list[Element] = [Facts(_facts(view))]
-    if recovery.happened:
+    if recovery.has_change:
         elements += _after(view)
     elif recovery.old.items:
         elements.append(weak_table(view, recovery.weak, "ranks"))
         elements.append(weak_table(view, recovery.weak_servers, "servers"))
     notes = (*recovery.notes, *view.notes)
     elements += [Note(f"note: {shortened(note, 300)}") for note in notes]
-    if recovery.happened:
+    if recovery.has_change:
         assumed = assumptions_text(view.assumptions, recovery.machine)
         elements.append(Note(f"assumed: {assumed}"))
     if has_pictures:

@@ -50,7 +50,7 @@ def answer_text(view: RecoveryView) -> str:
             "only the new part is planned" if recovery.growth.is_local else "the old part changes"
         )
         return f"{plural(new, 'parameter')} to initialise, {kept:,} kept; {where}"
-    if not recovery.happened:
+    if not recovery.has_change:
         return _before_failure(recovery)
     target = f"go on with {plural(recovery.target, 'device')}"
     if recovery.stages != recovery.context.stages:
