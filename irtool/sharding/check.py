@@ -35,7 +35,6 @@ from irtool.sharding.network.edges import Redistribution, redistribute
 from irtool.sharding.network.global_norm import global_norms
 from irtool.sharding.network.gradients import Differentiated, differentiated
 from irtool.sharding.network.graphs import Network, network_of
-from irtool.sharding.network.handed import check_handed
 from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.loss import loss_nodes
 from irtool.sharding.network.needed import launched
@@ -55,6 +54,7 @@ from irtool.sharding.network.reshape import judge_reshapes
 from irtool.sharding.network.sens import check_sens
 from irtool.sharding.network.strategies import Wanted
 from irtool.sharding.network.weights import Weight, check_users, trained_parameters, weights
+from irtool.sharding.network.weights_across_stages import check_handed
 from irtool.sharding.own_code import own_code_of
 
 

@@ -9,9 +9,9 @@ from irtool.ir.graph import Node
 from irtool.operators.judgement import Judgement
 from irtool.operators.layout import Shape
 from irtool.sharding.network.analysis import SEEN_THROUGH, item_of
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network, Port, Use
 from irtool.sharding.network.report import CheckResult, OperatorReport
+from irtool.sharding.network.sharded_nodes import primitive
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ from irtool.ir.values import python_value
 from irtool.operators.gradients import Gradient
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis, Judged
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.edges import EdgeFinder, is_silent
 from irtool.sharding.network.received import is_received
 from irtool.sharding.network.recomputation import runs_again
+from irtool.sharding.network.sharded_nodes import primitive
 
 FIXED = frozenset({"_VirtualDataset", "GetNext"})
 """Operators whose strategy is the context's."""

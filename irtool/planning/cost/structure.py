@@ -26,7 +26,6 @@ from irtool.planning.cost.kept import Carried, Keeping, carriers, keeping, kept_
 from irtool.planning.cost.micro_batches import held_at_once
 from irtool.sharding.network.analysis import Analysis, Judged, analysis_of
 from irtool.sharding.network.calls import NodeCall
-from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.communications import instances
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.data import result_layout
@@ -37,6 +36,7 @@ from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.received import is_received, received_layout
 from irtool.sharding.network.recomputation import recomputed
 from irtool.sharding.network.reshape import judge_reshapes
+from irtool.sharding.network.sharded_nodes import TIES, primitive
 from irtool.sharding.network.states import Weight, original_of
 from irtool.sharding.network.weights import behind, weights
 

@@ -36,8 +36,8 @@ from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.planning.plans.plan import CannotPlan, Plan
 from irtool.planning.search.problem import Carried, plain_dump
 from irtool.sharding.check import check
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.sharded_nodes import primitive
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from math import inf
 
 from irtool.ir.comments import Location
 from irtool.ir.graph import GraphParameter, Node
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network
+from irtool.sharding.network.sharded_nodes import primitive
 
 _NUMBERED = re.compile(r"CNode_(\d+)(?:\$\w+)*")
 """A node without a name; behind the sign that of a variable that its call is given to."""

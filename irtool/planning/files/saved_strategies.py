@@ -22,10 +22,10 @@ from irtool.planning.files.node_names import Naming, first_weight
 from irtool.planning.files.parameter_layouts import predicted_layouts
 from irtool.sharding.check import check
 from irtool.sharding.network.analysis import finding_about
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.report import CheckResult, OperatorReport
+from irtool.sharding.network.sharded_nodes import primitive
 from irtool.sharding.network.strategies import Wanted
 
 Effect = Literal[

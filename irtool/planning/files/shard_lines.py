@@ -14,7 +14,7 @@ from irtool.ir.held import ROOT, cell_path, held_by
 from irtool.operators.call import Strategy
 from irtool.planning.plans.decisions import Decisions
 from irtool.planning.plans.plan import Plan, PlannedOperator
-from irtool.sharding.network.care import primitive
+from irtool.sharding.network.sharded_nodes import primitive
 
 PASSING = frozenset({"Load", "Depend", "TupleGetItem", "Cast"})
 """What only hands a tensor on."""

@@ -23,9 +23,9 @@ from irtool.planning.cost.structure import structure_of
 from irtool.planning.files.node_names import Naming, first_weight
 from irtool.planning.files.parameter_layouts import layout_object, predicted_layouts
 from irtool.planning.plans.plan import Plan
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.report import CheckResult
+from irtool.sharding.network.sharded_nodes import primitive
 
 
 class NotExpressible(Exception):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import network_of
+from irtool.sharding.network.sharded_nodes import primitive
 from irtool.sharding.network.strategies import wanted
 
 FOLLOWS = frozenset({"_VirtualDataset", "_VirtualOutput", "Send", "Receive"})

@@ -10,10 +10,10 @@ from irtool.planning.cost.costs import SUMS, item_bytes
 from irtool.planning.cost.kept import FIXED, Operand, Read, Result
 from irtool.planning.cost.structure import Structure
 from irtool.planning.search.link_tables import brought
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Use
 from irtool.sharding.network.recomputation import in_recomputed_cell
 from irtool.sharding.network.report import CheckResult, RedistributionReport
+from irtool.sharding.network.sharded_nodes import primitive
 
 
 def kept_in(structure: Structure, report: CheckResult) -> int:

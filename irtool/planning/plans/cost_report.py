@@ -40,7 +40,6 @@ from irtool.planning.plans.cost_items import CostItem
 from irtool.planning.plans.cost_kept import kept_in
 from irtool.planning.plans.cost_shared import cause_of, overlaps, with_common_starts
 from irtool.planning.search.link_tables import brought
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.communications import HIDES
 from irtool.sharding.network.graphs import Use
 from irtool.sharding.network.recomputation import Recomputed
@@ -50,6 +49,7 @@ from irtool.sharding.network.report import (
     ParameterReport,
     RedistributionReport,
 )
+from irtool.sharding.network.sharded_nodes import primitive
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from irtool.planning.plans.cost_report import StepCost
 from irtool.planning.plans.cost_shared import with_common_starts
 from irtool.planning.search.exact import Floats
 from irtool.planning.search.tables import Model, kept_bytes
-from irtool.sharding.network.care import primitive
+from irtool.sharding.network.sharded_nodes import primitive
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from irtool.planning.search.operator_candidates import CannotPlan, Given
 from irtool.planning.search.problem import Problem
 from irtool.sharding.check import check
 from irtool.sharding.judge import judge
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import OperatorReport
+from irtool.sharding.network.sharded_nodes import primitive
 
 DERIVED = frozenset({"Reshape"})
 """Operators whose strategy follows from their neighbours'."""

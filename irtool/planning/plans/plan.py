@@ -50,9 +50,9 @@ from irtool.planning.search.problem import (
 from irtool.planning.search.search import Search, Solution
 from irtool.planning.search.tables import CannotPlan, Given, Hiding, Model, model_of
 from irtool.sharding.check import check
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
+from irtool.sharding.network.sharded_nodes import primitive
 from irtool.syntax.collector import CollectorPause
 
 

@@ -11,8 +11,8 @@ from irtool.planning.recursive.inserted import Dataset, inserted_datasets, is_we
 from irtool.planning.recursive.operators import HANDED_ON, is_listed
 from irtool.sharding.network.analysis import Analysis, item_of
 from irtool.sharding.network.calls import NodeCall, call_of
-from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.graphs import Network, Port
+from irtool.sharding.network.sharded_nodes import TIES, primitive
 
 _MOST_STEPS = 100_000
 

@@ -19,8 +19,8 @@ from irtool.planning.recursive.kinds import NotSearchable
 from irtool.planning.recursive.search import NO_STRATEGY, Choice
 from irtool.sharding.judge import judge
 from irtool.sharding.network.analysis import Analysis, Judged
-from irtool.sharding.network.care import is_nested, primitive
 from irtool.sharding.network.judged import judge_operators
+from irtool.sharding.network.sharded_nodes import is_nested, primitive
 from irtool.sharding.network.strategies import strategy_of
 
 

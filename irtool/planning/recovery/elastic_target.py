@@ -21,8 +21,8 @@ from irtool.planning.search.problem import Problem, planned_context, problem_of
 from irtool.planning.search.search import Search, Solution
 from irtool.planning.search.shared_starts import seconds_above
 from irtool.planning.search.tables import CannotPlan, Given, Model, model_of
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.sharded_nodes import primitive
 
 HORIZONS = (inf, 1e6, 1e5, 1e4, 1e3, 1e2, 10.0, 1.0)
 """Horizons of the list; endless: nothing but the step counts."""

@@ -19,8 +19,8 @@ from irtool.planning.recovery.fetch import Boxes, Fetch
 from irtool.planning.search.exact import Floats
 from irtool.planning.search.problem import Problem
 from irtool.planning.search.tables import Given, Model
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.report import OperatorReport
+from irtool.sharding.network.sharded_nodes import primitive
 
 COMPILE_SECONDS = 0.044
 """Of the compiler's front end for one operator (measured on a slow machine)."""

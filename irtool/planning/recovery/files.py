@@ -27,9 +27,9 @@ from irtool.planning.plans.plan import Plan, PlannedOperator
 from irtool.planning.plans.plan import plan as search
 from irtool.planning.recovery.recover import Recovery
 from irtool.planning.search.problem import Carried
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
+from irtool.sharding.network.sharded_nodes import primitive
 
 NEW_FILE = "new_strategy.json"
 """How the lines for MindSpore call the strategy file of the new plan."""

@@ -24,8 +24,8 @@ from irtool.planning.recovery.elastic import HORIZON
 from irtool.planning.recovery.elastic import replan as elastic_plan
 from irtool.planning.recovery.scale import scaled_plan
 from irtool.planning.search.tables import CannotPlan
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.sharded_nodes import primitive
 
 How = Literal["searched", "scaled", "given"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irtool.ir.dump import Dump
-from irtool.sharding.network.care import primitive
+from irtool.sharding.network.sharded_nodes import primitive
 
 _OPERATORS = frozenset({"Push", "Pull", "PushWeight", "PullWeight"})
 _MARKS = ("ps_key", "cache_enable")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.operators.layout import Shape
 from irtool.sharding.network.analysis import Analysis
-from irtool.sharding.network.care import primitive
+from irtool.sharding.network.sharded_nodes import primitive
 
 DATASET = "_VirtualDataset"
 RESULT = "_VirtualOutput"

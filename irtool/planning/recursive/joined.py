@@ -19,8 +19,8 @@ from irtool.ir.graph import Node, Source
 from irtool.operators.layout import Shape
 from irtool.planning.recursive.kinds import NotSearchable
 from irtool.sharding.network.calls import call_of
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network, Port, Use, order_users
+from irtool.sharding.network.sharded_nodes import primitive
 
 Parts = Mapping[Node, Source]
 """By StridedSlice, the part that is put in its place."""

@@ -28,8 +28,8 @@ from irtool.planning.recursive.inserted import (
 from irtool.planning.recursive.kinds import Kind, fitting, kind_of
 from irtool.sharding.network.analysis import Analysis, item_of
 from irtool.sharding.network.calls import call_of
-from irtool.sharding.network.care import TIES, TRANSFERS, is_cared_for, primitive
 from irtool.sharding.network.graphs import Port
+from irtool.sharding.network.sharded_nodes import TIES, TRANSFERS, is_sharded, primitive
 
 HANDED_ON = ("Depend", "Load", "Shape")
 """Operators that are looked through: the value is that of their first operand."""
@@ -160,7 +160,7 @@ def _first_listed(analysis: Analysis, node: Node, position: int) -> Node | None:
 def is_listed(analysis: Analysis, node: Node) -> bool:
     """Whether a node takes part in the search; a Cast does, though it gets no strategy."""
     name = primitive(node)
-    return is_cared_for(analysis.network, node) and name not in TIES and name not in TRANSFERS
+    return is_sharded(analysis.network, node) and name not in TIES and name not in TRANSFERS
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from irtool.planning.recursive.shared_weights import agree_on_weights, follow_sh
 from irtool.planning.recursive.spreading import Spread
 from irtool.planning.recursive.tensors import WHOLE, H, W, row_of, turned
 from irtool.sharding.network.analysis import Analysis
-from irtool.sharding.network.care import primitive
+from irtool.sharding.network.sharded_nodes import primitive
 
 MOST_DEVICES = 1024
 NO_STRATEGY = frozenset({"Cast", "Reshape"})

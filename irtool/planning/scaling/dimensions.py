@@ -21,8 +21,8 @@ from irtool.operators.table import operator_of
 from irtool.planning.scaling.sizes import ONE, Product, Sizes
 from irtool.sharding.network.analysis import item_of
 from irtool.sharding.network.calls import NodeCall, call_of
-from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.graphs import Network
+from irtool.sharding.network.sharded_nodes import TIES, primitive
 
 _HANDS_ON = frozenset({"Load", "Depend", "Cast", "StopGradient", "Return", "ZerosLike"})
 _DATASET = frozenset({"_VirtualDataset", "_VirtualOutput", "_VirtualDiv"})

@@ -27,8 +27,8 @@ from irtool.ir.values import (
 )
 from irtool.planning.scaling.layers import Repeated
 from irtool.planning.search.operator_candidates import CannotPlan
-from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.graphs import Network, network_of
+from irtool.sharding.network.sharded_nodes import TIES, primitive
 
 _ORDER = frozenset({"UpdateState"})
 _ALL_NODES, _NODES, _WEIGHTS = "Total number of nodes", "Total number of cnodes", "Total params"

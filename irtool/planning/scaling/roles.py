@@ -20,7 +20,7 @@ from irtool.planning.scaling.layers import Repeated, repeated_layers
 from irtool.planning.scaling.sizes import ONE, Product
 from irtool.planning.search.operator_candidates import CannotPlan
 from irtool.sharding.network.calls import call_of
-from irtool.sharding.network.care import primitive
+from irtool.sharding.network.sharded_nodes import primitive
 
 NAMES = (
     "layers", "batch", "sequence", "vocabulary", "hidden", "heads", "kv_heads", "head_size",

@@ -15,7 +15,7 @@ from irtool.planning.scaling.dimensions import Dimensions, Extent, Extents, Tree
 from irtool.planning.scaling.sizes import Product
 from irtool.planning.search.operator_candidates import CannotPlan
 from irtool.sharding.network.calls import call_of, literal_numbers
-from irtool.sharding.network.care import primitive
+from irtool.sharding.network.sharded_nodes import primitive
 
 _HEADS = frozenset({"head_num", "num_heads", "n_head"})
 """Attributes that count the heads of an attention."""

@@ -18,7 +18,7 @@ from irtool.planning.search.candidates import (
     given_candidate,
 )
 from irtool.sharding.network.analysis import Judged
-from irtool.sharding.network.care import primitive
+from irtool.sharding.network.sharded_nodes import primitive
 
 Given = tuple[Strategy, Strategy | None]
 """A strategy and, if there is one, an out_strategy."""

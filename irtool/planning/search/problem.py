@@ -14,11 +14,11 @@ from irtool.planning.search.device_counts import nearest_legal
 from irtool.planning.search.operator_candidates import CannotPlan, Given
 from irtool.sharding.check import check
 from irtool.sharding.judge import judge
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import LARGEST_WORLD, ParallelContext
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.received import RECEIVE
 from irtool.sharding.network.report import CheckResult
+from irtool.sharding.network.sharded_nodes import primitive
 from irtool.sharding.network.stages import foreign_nodes
 
 

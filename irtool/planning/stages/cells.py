@@ -15,8 +15,8 @@ from irtool.cluster.memory_layers import NETWORK, layer_of_scope
 from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.planning.cost.structure import Parameter, Structure
 from irtool.sharding.network.analysis import item_of
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network, network_of
+from irtool.sharding.network.sharded_nodes import primitive
 
 BEFORE, BETWEEN, BEHIND = "before the layers", "between layers", "behind the layers"
 _NO_DATA = frozenset({"UpdateState"})

@@ -15,7 +15,7 @@ from typing import Any
 from irtool.ir.held import cell_path
 from irtool.planning.files.strategy_files import NotExpressible, operator_file
 from irtool.planning.stages.stages import StagedPlan
-from irtool.sharding.network.care import primitive
+from irtool.sharding.network.sharded_nodes import primitive
 
 _ITEMS = "parallel_strategy_item"
 _OUTS = "parallel_out_strategy_item"

@@ -20,9 +20,9 @@ from irtool.ir.values import Scalar, Value, Word
 from irtool.ir.values import Sequence as SequenceLiteral
 from irtool.planning.search.operator_candidates import CannotPlan
 from irtool.planning.stages.micro_batch_parts import DATASET, Follower, Part, Parts, is_cut
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import Network, network_of
+from irtool.sharding.network.sharded_nodes import primitive
 
 
 def dataset_splits(context: ParallelContext) -> int:

@@ -19,9 +19,9 @@ from irtool.planning.search.candidates import candidates_of
 from irtool.planning.search.operator_candidates import CannotPlan
 from irtool.sharding.judge import judge
 from irtool.sharding.network.calls import NodeCall, call_of
-from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.data import outer_parameter
 from irtool.sharding.network.graphs import Network
+from irtool.sharding.network.sharded_nodes import TIES, primitive
 
 _HANDS_ON = ("Load", "Depend", "Cast", "StopGradient")
 DATASET = frozenset({"_VirtualDataset", "GetNext"})

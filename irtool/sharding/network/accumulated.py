@@ -13,8 +13,8 @@ from irtool.ir.parameter_roles import is_accumulated
 from irtool.operators.layout import Shape
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import MICRO_BATCHES, SEEN_THROUGH, Analysis, real_source
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Use
+from irtool.sharding.network.sharded_nodes import primitive
 from irtool.sharding.network.states import Weight
 
 SUMMED = "step_parallel_utils.cc:CreateMirrorInput"

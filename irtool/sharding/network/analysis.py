@@ -10,9 +10,9 @@ from irtool.ir.parameter_roles import is_accumulated
 from irtool.operators.judgement import Context, Judgement
 from irtool.operators.layout import TensorLayout, UserLayout
 from irtool.sharding.network.calls import NodeCall
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import Network, Port, search_order
+from irtool.sharding.network.sharded_nodes import primitive
 from irtool.sharding.network.stages import foreign_nodes
 from irtool.sharding.network.strategies import Wanted
 

@@ -26,8 +26,8 @@ from irtool.ir.values import Tagged, TensorLiteral, Value, python_value
 from irtool.operators.call import Operand, OperatorCall
 from irtool.operators.layout import DYNAMIC
 from irtool.operators.table import operator_of
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network
+from irtool.sharding.network.sharded_nodes import primitive
 from irtool.sharding.network.symbols import Sizes, fitting, sizes_of_inputs, sizes_of_output
 
 MONADS = ("UMonad", "IOMonad")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from irtool.ir.graph import Node
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis, Judged
-from irtool.sharding.network.care import primitive
+from irtool.sharding.network.sharded_nodes import primitive
 
 TAKEN = {
     "AllReduce": frozenset({"BFloat16", "Complex64", "Float16", "Float32", "Int32", "Int8"}),

@@ -21,13 +21,11 @@ from irtool.ir.types import BITS
 from irtool.operators.judgement import Collective
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis, Judged, real_source
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.edges import Edge, Redistribution
 from irtool.sharding.network.equal_values import representatives
 from irtool.sharding.network.gradient_values import GradientValues, chains_of, use_of
 from irtool.sharding.network.gradients import Differentiated
 from irtool.sharding.network.graphs import Network, Use
-from irtool.sharding.network.handed import is_reached
 from irtool.sharding.network.merged_gathers import (
     as_far_as_the_first,
     merged_gathers,
@@ -36,9 +34,11 @@ from irtool.sharding.network.merged_gathers import (
 from irtool.sharding.network.needed import Needed, launched, needed
 from irtool.sharding.network.received import HANDED_OVER, SEND, SLICE
 from irtool.sharding.network.recomputation import Recomputed
+from irtool.sharding.network.sharded_nodes import primitive
 from irtool.sharding.network.stages import serves_stage
 from irtool.sharding.network.states import Weight
 from irtool.sharding.network.weights import behind, operators_behind, sums_by_server
+from irtool.sharding.network.weights_across_stages import is_reached
 
 Phase: TypeAlias = Literal["forward", "backward", "optimizer", "other"]
 

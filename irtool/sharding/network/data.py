@@ -9,8 +9,8 @@ from irtool.ir.types import SequenceType
 from irtool.ir.values import TensorLiteral
 from irtool.operators.layout import Shape, TensorLayout
 from irtool.sharding.network.analysis import Analysis, real_source
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network
+from irtool.sharding.network.sharded_nodes import primitive
 
 
 @dataclass(frozen=True, slots=True)

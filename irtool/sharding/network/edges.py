@@ -13,7 +13,6 @@ from irtool.operators.judgement import Context, Refused
 from irtool.operators.layout import DYNAMIC, TensorLayout, ranks_along
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis, item_of
-from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.collective_types import takes_type
 from irtool.sharding.network.data import result_layout
 from irtool.sharding.network.graphs import Network, Port, Use
@@ -23,6 +22,7 @@ from irtool.sharding.network.received import (
     is_received,
     received_layout,
 )
+from irtool.sharding.network.sharded_nodes import TIES, primitive
 from irtool.sharding.network.unknown_sizes import reshape_chain
 from irtool.sharding.part_chains import exchanged, with_part_axis
 from irtool.sharding.redistribution import (

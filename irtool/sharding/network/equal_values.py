@@ -15,9 +15,9 @@ from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network
 from irtool.sharding.network.recomputation import in_recomputed_cell
+from irtool.sharding.network.sharded_nodes import primitive
 
 EFFECT = "side_effect"
 """What the names of attributes begin with of operators that do more than give a result."""

@@ -13,7 +13,7 @@ from collections import deque
 
 from irtool.ir.graph import GraphParameter, Node
 from irtool.sharding.network.analysis import Analysis
-from irtool.sharding.network.care import primitive
+from irtool.sharding.network.sharded_nodes import primitive
 
 MARK = "grad_scale"
 SUM_OF_SQUARES = "ExpandDims"

@@ -18,7 +18,6 @@ from irtool.ir.graph import Source
 from irtool.ir.operators import PLUMBING
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis, item_of
-from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.edges import Edge, Redistribution
 from irtool.sharding.network.gradients import (
     Differentiated,
@@ -27,6 +26,7 @@ from irtool.sharding.network.gradients import (
     values_read,
 )
 from irtool.sharding.network.graphs import Port, Use
+from irtool.sharding.network.sharded_nodes import TIES, primitive
 from irtool.sharding.network.weights import behind
 from irtool.sharding.redistribution import RedistributionStep
 

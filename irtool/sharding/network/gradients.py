@@ -11,10 +11,10 @@ from irtool.ir.operators import PLUMBING, POINT_TO_POINT
 from irtool.ir.types import Abstract
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.edges import Redistribution
 from irtool.sharding.network.graphs import Network, Port, Use
 from irtool.sharding.network.loss import loss_nodes
+from irtool.sharding.network.sharded_nodes import primitive
 from irtool.sharding.network.weights import operators_behind
 
 NO_GRADIENT = frozenset({"StopGradient", "UpdateState", "Shape", "TensorShape", "DType"})

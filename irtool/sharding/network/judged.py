@@ -11,10 +11,10 @@ from irtool.operators.table import operator_of
 from irtool.sharding.judge import judge, judge_configured
 from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.calls import NodeCall, call_of
-from irtool.sharding.network.care import has_strategy, is_nested, primitive
 from irtool.sharding.network.graphs import where
 from irtool.sharding.network.layouts import layout_problem
 from irtool.sharding.network.positions import placed
+from irtool.sharding.network.sharded_nodes import has_strategy, is_nested, primitive
 from irtool.sharding.network.strategies import (
     StrategyFormatError,
     Wanted,

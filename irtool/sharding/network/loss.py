@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from irtool.ir.graph import Graph, Node
 from irtool.sharding.network.analysis import Analysis, real_source
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network
+from irtool.sharding.network.sharded_nodes import primitive
 
 NO_LOSS = frozenset({"GetNext", "VirtualLoss", "Load", "UpdateState"})
 """Operators that may stand where a loss does, but are none."""

@@ -16,9 +16,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from irtool.ir.graph import AmbiguousReference, Node, Source
 from irtool.sharding.network.analysis import Analysis
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.edges import Edge, Redistribution
 from irtool.sharding.network.graphs import Use, is_operator
+from irtool.sharding.network.sharded_nodes import primitive
 from irtool.sharding.redistribution import RedistributionStep
 
 Steps = Sequence[RedistributionStep]

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.operators.judgement import Collective
 from irtool.sharding.network.analysis import Analysis, Judged, item_of
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.gradients import Differentiated, gradient_reads
 from irtool.sharding.network.graphs import Network, Use
+from irtool.sharding.network.sharded_nodes import primitive
 
 EFFECTS = ("side_effect_mem", "side_effect_io")
 """Attributes of operators that run whoever reads their result."""

@@ -15,8 +15,8 @@ from math import prod
 
 from irtool.operators.layout import DYNAMIC, Shape
 from irtool.sharding.network.analysis import Analysis
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.edges import Redistribution
+from irtool.sharding.network.sharded_nodes import primitive
 from irtool.sharding.redistribution import RedistributionStep
 
 SIZES = "reshape.cc:InferShape"

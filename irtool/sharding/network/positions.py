@@ -21,7 +21,7 @@ from irtool.operators.judgement import Judgement, Reason
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis, Judged, real_source
 from irtool.sharding.network.calls import Slots
-from irtool.sharding.network.care import TIES, primitive
+from irtool.sharding.network.sharded_nodes import TIES, primitive
 from irtool.sharding.network.weights import behind
 
 STAND_ALONE = "stand_alone_info.cc:InferTensorInfo"

@@ -12,8 +12,8 @@ from irtool.ir.graph import Node
 from irtool.operators.layout import WHOLE, TensorLayout
 from irtool.sharding.judge import judge
 from irtool.sharding.network.analysis import Analysis, Judged
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.edges import Edge, EdgeFinder
+from irtool.sharding.network.sharded_nodes import primitive
 
 
 def propagate_layouts(analysis: Analysis) -> None:

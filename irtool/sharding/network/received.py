@@ -25,8 +25,8 @@ from irtool.operators.layout import (
     repeated_calculation,
 )
 from irtool.sharding.network.analysis import Analysis
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network
+from irtool.sharding.network.sharded_nodes import primitive
 from irtool.sharding.network.strategies import StrategyFormatError, strategy_of
 
 RECEIVE = "Receive"

@@ -16,10 +16,10 @@ from irtool.ir.graph import Node, Source
 from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis
-from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.edges import Redistribution
 from irtool.sharding.network.gradients import Differentiated
 from irtool.sharding.network.graphs import Use
+from irtool.sharding.network.sharded_nodes import TIES, primitive
 
 SCOPE = "recompute_"
 """What the scope of a cell begins with that is recomputed."""

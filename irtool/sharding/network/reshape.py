@@ -12,10 +12,10 @@ from irtool.operators.judgement import Judgement, Reason, Refused
 from irtool.operators.layout import WHOLE, TensorLayout, TensorMap, replicas
 from irtool.sharding.network.analysis import Analysis, Judged, item_of, real_source
 from irtool.sharding.network.calls import NodeCall, call_of
-from irtool.sharding.network.care import has_strategy, primitive
 from irtool.sharding.network.data import result_layout
 from irtool.sharding.network.graphs import Use, where
 from irtool.sharding.network.received import NOT_TOLD, is_received, received_layout
+from irtool.sharding.network.sharded_nodes import has_strategy, primitive
 from irtool.sharding.network.strategies import Wanted
 from irtool.sharding.network.written import as_they_came
 

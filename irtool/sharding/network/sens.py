@@ -14,8 +14,8 @@ from irtool.ir.types import SequenceType
 from irtool.operators.layout import DYNAMIC
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis, Judged, real_source
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.loss import gradients_asked
+from irtool.sharding.network.sharded_nodes import primitive
 
 OF_A_TUPLE = "step_parallel_utils.cc:FindLossCNode"
 SHAPE = "step_parallel.cc:SplitSens"

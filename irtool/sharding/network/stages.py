@@ -11,8 +11,8 @@ from collections.abc import Container
 
 from irtool.ir.graph import Node
 from irtool.operators.table import operator_of
-from irtool.sharding.network.care import TRANSFERS, primitive
 from irtool.sharding.network.graphs import Network, Port
+from irtool.sharding.network.sharded_nodes import TRANSFERS, primitive
 
 Stages = dict[Node, frozenset[int]]
 

@@ -9,7 +9,7 @@ from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.parameter_roles import Role, is_accumulated
 from irtool.operators.layout import Shape, TensorLayout
 from irtool.sharding.network.analysis import Analysis
-from irtool.sharding.network.care import primitive
+from irtool.sharding.network.sharded_nodes import primitive
 
 FACTORED = ("exp_avg_sq_row", "exp_avg_sq_col", "exp_avg_insta_row", "exp_avg_insta_col")
 """States that hold sums over the last dimension, or over the last but one."""

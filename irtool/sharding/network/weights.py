@@ -13,7 +13,6 @@ from irtool.operators.checks import SERVER, check_group
 from irtool.operators.judgement import Context, Refused
 from irtool.operators.layout import TensorLayout, ranks_along, replicas
 from irtool.sharding.network.analysis import Analysis, Judged, item_of
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import Network, Port, Use
 from irtool.sharding.network.received import (
@@ -23,6 +22,7 @@ from irtool.sharding.network.received import (
     is_received,
     received_weight,
 )
+from irtool.sharding.network.sharded_nodes import primitive
 from irtool.sharding.network.states import Weight, like_original, original_of
 
 UNTRAINED = frozenset({("BatchNorm", 3), ("BatchNorm", 4)})

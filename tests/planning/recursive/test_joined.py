@@ -7,8 +7,8 @@ import pytest
 import irtool
 from irtool.planning.recursive.joined import without_joined
 from irtool.planning.recursive.kinds import NotSearchable
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network, network_of
+from irtool.sharding.network.sharded_nodes import primitive
 
 TYPE = "<Tensor[Float32], (64, 64)>"
 FOUR = "<Tuple[Int64*2], TupleShape(NoShape, NoShape)>"

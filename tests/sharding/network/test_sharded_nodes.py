@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from irtool.sharding.network.care import has_strategy, is_cared_for, is_nested
 from irtool.sharding.network.graphs import network_of
+from irtool.sharding.network.sharded_nodes import has_strategy, is_nested, is_sharded
 from tests.sharding.network.small import Body, Small, Value, constant, tensor
 
 SHAPE = (4, 8, 16)
@@ -42,7 +42,7 @@ def test_a_reshape_that_forms_the_mask_of_attention_is_passed_over(
     dump = small.dump()
     network = network_of(dump)
     (reshape,) = (node for node in dump.nodes() if node.op == "Reshape")
-    assert is_cared_for(network, reshape) is cared
+    assert is_sharded(network, reshape) is cared
     assert has_strategy(network, reshape) is cared
 
 
@@ -66,7 +66,7 @@ def test_what_hands_on_or_sends_has_no_strategy_of_its_own(
     dump = small.dump()
     network = network_of(dump)
     node = next(node for node in dump.nodes() if node.op == op)
-    assert is_cared_for(network, node) is cared
+    assert is_sharded(network, node) is cared
     assert has_strategy(network, node) is strategy
 
 
@@ -87,8 +87,8 @@ def test_transfers_are_passed_over_where_micro_batches_interleave() -> None:
     body.result = body.add("Send", [small.input("x", SHAPE)], tensor(SHAPE))
     dump = small.dump()
     (send,) = (node for node in dump.nodes() if node.op == "Send")
-    assert is_cared_for(network_of(dump), send)
-    assert not is_cared_for(network_of(dump), send, interleave=True)
+    assert is_sharded(network_of(dump), send)
+    assert not is_sharded(network_of(dump), send, interleave=True)
 
 
 def test_an_operator_of_lists_nests_its_strategies() -> None:

@@ -17,9 +17,9 @@ from irtool.ir.graph import GraphParameter, Node
 from irtool.operators.axes import dimensions_of
 from irtool.operators.layout import Shape
 from irtool.sharding.network.analysis import Analysis, Judged
-from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network, depends_on
 from irtool.sharding.network.received import RECEIVE, SEND, brings_weight, received_slice
+from irtool.sharding.network.sharded_nodes import primitive
 from irtool.sharding.network.states import Weight
 from irtool.sharding.network.weights import (
     behind,

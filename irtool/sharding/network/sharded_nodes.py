@@ -36,8 +36,8 @@ def primitive(node: Node) -> str:
     return name
 
 
-def is_cared_for(network: Network, node: Node, *, interleave: bool = False) -> bool:
-    """Whether MindSpore's parallel pass cares for a node at all."""
+def is_sharded(network: Network, node: Node, *, interleave: bool = False) -> bool:
+    """Whether MindSpore's parallel pass gives a node a sharding, or looks through it to others."""
     name = primitive(node)
     if not name or (interleave and name in TRANSFERS):
         return False
@@ -55,7 +55,7 @@ def has_strategy(network: Network, node: Node) -> bool:
 
     A Cast has them only where a search gave it some (then they stand behind the statement).
     """
-    if not is_cared_for(network, node):
+    if not is_sharded(network, node):
         return False
     name = primitive(node)
     if name in TIES or name in TRANSFERS:

@@ -7,7 +7,7 @@ import pytest
 from irtool.sharding.network.analysis import analysis_of
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import network_of
-from irtool.sharding.network.handed import handed_weight
+from irtool.sharding.network.weights_across_stages import handed_weight
 from tests.sharding.network.small import Small, Value, constant, tensor
 
 SHAPE = (8, 16)
