@@ -26,10 +26,11 @@ from irtool.compare.layouts.ranks import (
 from irtool.compare.layouts.same_operators import HELPERS, same_operators
 from irtool.compare.tensors.join import signature_shapes
 from irtool.compare.tensors.model import Columns, Op, Shape, TensorRun
-from irtool.compare.tensors.semantics import family
+from irtool.compare.tensors.semantics import family, is_reshape
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.values import python_value
+from irtool.operators.table import operator_of
 
 _NO_KERNELS = frozenset(
     ("TupleGetItem", "MakeTuple", "Return", "call", "Depend", "Load", "UpdateState", "J", "Partial")
@@ -37,8 +38,6 @@ _NO_KERNELS = frozenset(
 _PLACE = "-op0"
 _MICRO_BATCH = "-_MicroBatch"
 """In the scope of what takes a micro-batch out of the batch."""
-_KEEP_ROWS = frozenset(("Reshape",))
-"""Operators whose first axis holds the batch still, though its size changes."""
 
 
 class Whole(NamedTuple):
@@ -93,7 +92,7 @@ def takes_whole_batch(begin: Dump, lead: TensorRun) -> bool | None:
     }
     for graph in begin.graphs:
         for node in graph.nodes:
-            if _MICRO_BATCH in (node.scope or "") and node.op == "StridedSlice":
+            if _MICRO_BATCH in (node.scope or "") and operator_of(node.op).is_("cuts"):
                 shape = local.get(_operator_name(node))
                 if shape is not None:
                     return shape == signature_shapes(node)[0].get(0)
@@ -241,7 +240,7 @@ class _Rows:
             return list(places).index(axis) if isinstance(places, tuple | list) else None
         if axis < len(made) and given[axis] == made[axis]:
             return axis
-        return 0 if axis == 0 and made and node.op in _KEEP_ROWS else None
+        return 0 if axis == 0 and made and is_reshape(node.op) else None
 
 
 def _parameters(begin: Dump) -> dict[str, Shape]:

@@ -62,6 +62,13 @@ def family(type_: str) -> Family:
 
 
 @lru_cache(maxsize=8192)
+def is_reshape(type_: str) -> bool:
+    """Whether it gives its first input in a shape that it takes: its rows stay rows."""
+    entry = operator_called(type_)
+    return entry.is_("renames") and entry.is_("shape_taker")
+
+
+@lru_cache(maxsize=8192)
 def parameter_places(type_: str) -> tuple[int, ...]:
     """Which inputs of an operator are parameters of the network, by its name alone."""
     return operator_called(type_).weights
