@@ -107,7 +107,10 @@ def main() -> int:
         case = folder / "case.json"
         if begin is None or not case.is_file():
             continue
-        context = ParallelContext.from_mapping(json.loads(case.read_text())["context"])
+        recorded = json.loads(case.read_text())
+        if "accepted" not in recorded:
+            continue  # it was never compiled
+        context = ParallelContext.from_mapping(recorded["context"])
         dump = irtool.load(begin)
         report = check(dump, context)
         if report.accepted is not False:
