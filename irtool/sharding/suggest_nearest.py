@@ -99,10 +99,12 @@ def nearest_combinations(
     """
     if not all(options):
         return
-    start = (0,) * len(options)
+    start: tuple[int, ...] = (0,) * len(options)
     # Of those that cost as much the one that changes the first ones comes first.
-    heap = [(sum(values[0][0] for values in options), start[::-1])]
-    seen = {start}
+    heap: list[tuple[float, tuple[int, ...]]] = [
+        (sum(values[0][0] for values in options), start[::-1])
+    ]
+    seen: set[tuple[int, ...]] = {start}
     while heap:
         cost, backwards = heappop(heap)
         places = backwards[::-1]

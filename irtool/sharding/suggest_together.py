@@ -145,25 +145,25 @@ class _Search:
         self.shared.add(finding.message)
         by_user: list[tuple[Key, dict[object, tuple[int, Wanted]]]] = []
         for node in users:
-            ways: dict[object, tuple[int, Wanted]] = {}
+            layouts: dict[object, tuple[int, Wanted]] = {}
             given = (self.instead.get(node, asked_of(node)), *alone.others(node, MOST_SHARED))
             for place, asked in enumerate(given):
                 for layout in alone.layouts(node, asked):
                     if layout.tensor_shape in weights:
-                        ways.setdefault(layout.strides(), (place, asked))
-            by_user.append((self.key(node), ways))
-        common = set.intersection(*(set(ways) for _, ways in by_user))
+                        layouts.setdefault(layout.strides(), (place, asked))
+            by_user.append((self.key(node), layouts))
+        common: set[object] = set[object].intersection(*(set(layouts) for _, layouts in by_user))
         if not common:
             return False
 
         def cost(layout: object) -> tuple[int, int]:
-            places = [(key, ways[layout][0]) for key, ways in by_user]
+            places = [(key, layouts[layout][0]) for key, layouts in by_user]
             untouched = sum(place > 0 and key not in self.options for key, place in places)
             return untouched, sum(place for _, place in places)
 
         best = min(common, key=cost)
-        for key, ways in by_user:
-            place, asked = ways[best]
+        for key, layouts in by_user:
+            place, asked = layouts[best]
             if place or key in self.options:
                 known = self.options.get(key, ())
                 self.options[key] = tuple(dict.fromkeys((*known, asked)))

@@ -41,10 +41,8 @@ _LINEAR = ("view", "cast", "collective")
 _MEANS = ("loss", "reduce")
 
 Values = dict[Coordinate, "NDArray[Any]"]
-_Best: TypeAlias = (
-    "tuple[float, tuple[Partition, Partition], tuple[NDArray[Any], NDArray[Any]], "
-    "tuple[Across, Across]]"
-)
+_Both: TypeAlias = "tuple[NDArray[Any], NDArray[Any]]"
+_Best: TypeAlias = tuple[float, tuple[Partition, Partition], _Both, tuple[Across, Across]]
 """Error of a way to put a tensor together on both sides, that way, what it gives, its sums."""
 
 

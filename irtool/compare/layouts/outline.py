@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from irtool.compare.layouts.ranks import (
     is_accumulated,
@@ -162,9 +162,12 @@ def _forward(begin: Dump, lead: TensorRun, micros: int) -> _Forward:
             if any(is_accumulated(parameter_of(node, n)) for n in range(len(node.inputs))):
                 continue  # it changes while micro-batches add theirs up
             inputs, outputs = rows.wholes(node)
-            op = Op(len(run.ops), _operator_name(node), node.op, "forward", [], [], node=node)
+            given: list[int] = []
+            made: list[int] = []
+            name = _operator_name(node)
+            op = Op(len(run.ops), name, node.op, "forward", given, made, node=node)
             for direction, places, tensors in (
-                ("input", op.inputs, inputs), ("output", op.outputs, outputs),
+                ("input", given, inputs), ("output", made, outputs),
             ):  # fmt: skip
                 for number, tensor in tensors.items():
                     place = run.columns.add(f"{direction}.{number}", "", tensor.shape)
@@ -237,7 +240,9 @@ class _Rows:
         if family(node.op) == "view" and "Transpose" in node.op:
             order = node.inputs[1] if len(node.inputs) > 1 else None
             places = None if order is None or isinstance(order, Node) else python_value(order)  # type: ignore[arg-type]  # no node is a value
-            return list(places).index(axis) if isinstance(places, tuple | list) else None
+            if not isinstance(places, tuple | list):
+                return None
+            return list(cast("Sequence[object]", places)).index(axis)
         if axis < len(made) and given[axis] == made[axis]:
             return axis
         return 0 if axis == 0 and made and is_reshape(node.op) else None

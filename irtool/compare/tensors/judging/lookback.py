@@ -81,7 +81,4 @@ def _is_permuted(left: Columns, right: Columns, places: Places) -> bool:
     if ours.size != theirs.size:
         return False
     ordered = measure_arrays(np.sort(ours, axis=None), np.sort(theirs, axis=None)).error
-    return (
-        ordered <= _SAME
-        and ordered < _LESS * measure_arrays(ours, theirs.reshape(ours.shape)).error
-    )
+    return ordered <= _SAME and ordered < _LESS * measure_arrays(ours.ravel(), theirs.ravel()).error

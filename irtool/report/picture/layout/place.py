@@ -361,9 +361,9 @@ def _pieces(
     pieces: list[list[Point]] = [[]]
     for step in route.steps:
         x, y = origins[step.level]
-        route = [(px + x, py + y) for px, py in inside[step.level].routes[step.piece]]
+        points = [(px + x, py + y) for px, py in inside[step.level].routes[step.piece]]
         start = step.piece.upper if step.down else step.piece.lower
         if start.child in levels.by_id[step.level].labels:
             pieces.append([])
-        pieces[-1] += route if step.down else reversed(route)
+        pieces[-1] += points if step.down else reversed(points)
     return tuple(tuple(piece) for piece in pieces)
