@@ -22,6 +22,7 @@ from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.files.node_names import Naming, first_weight
 from irtool.planning.files.parameter_layouts import layout_object, predicted_layouts
+from irtool.planning.files.removed_operators import RemovedOperators
 from irtool.planning.plans.plan import Plan
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.report import CheckResult
@@ -80,6 +81,9 @@ def operator_file(plan: Plan, names: Mapping[str, object] | None = None) -> dict
         entry = _Entry(item.node, strategy, item.out_strategy)
         groups.setdefault(f"{item.node.scope}/{primitive(item.node)}", []).append(entry)
     dataset = _dataset(plan) if not any(key.endswith("/_VirtualDataset") for key in groups) else {}
+    if names is None:
+        nodes = [item.node for item in plan.report.operators]
+        _check_removed(groups, RemovedOperators(plan.dump, nodes))
     keyed = _keyed(groups, Naming(network_of(plan.dump)), names)
     if names is not None:
         _check_names({*keyed, *dataset}, names)
@@ -150,14 +154,44 @@ def _dataset(plan: Plan) -> dict[str, dict[str, object]]:
     return {"Default/_VirtualDataset-op0": _item(tuple(tuple(row) for row in rows))}
 
 
+def _check_removed(groups: Mapping[str, list[_Entry]], removed: RemovedOperators) -> None:
+    """Hold the numbers to what MindSpore counted before it removed it.
+
+    Raises:
+        NotExpressible: a removed operator bears a number of a scope and primitive.
+    """
+    for prefix, entries in groups.items():
+        line = removed.line_of([entry.node for entry in entries])
+        if line is not None:
+            raise NotExpressible(
+                f"{line.path}:{line.line} calls an operator {prefix} that this dump no longer "
+                "holds, and which number MindSpore gave it cannot be told; --names SAVED.json with "
+                "a file that MindSpore saved tells the numbers of the others"
+            )
+
+
+def _numbers(prefix: str, count: int, names: Mapping[str, object] | None) -> Sequence[int]:
+    """The numbers of operators of one scope and primitive: those of a saved file, where it fits.
+
+    Without one they are taken to begin with 0, and to have no gaps.
+    """
+    saved = (names or {}).get("parallel_strategy_item")
+    if isinstance(saved, Mapping):
+        keys = [str(key).rpartition("-op") for key in saved]  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]  # JSON
+        numbers = sorted(int(key[2]) for key in keys if key[0] == prefix and key[2].isdecimal())
+        if len(numbers) == count:
+            return numbers
+    return range(count)
+
+
 def _saved_forms(
-    prefix: str, count: int, names: Mapping[str, object] | None
+    prefix: str, numbers: Sequence[int], names: Mapping[str, object] | None
 ) -> list[tuple[int, ...]]:
     """How many dimensions a saved file gives the operands of each ``<prefix>-op<N>``."""
     saved: Any = (names or {}).get("parallel_strategy_item")
     forms: list[tuple[int, ...]] = []
     try:
-        for number in range(count):
+        for number in numbers:
             rows = saved[f"{prefix}-op{number}"]["parallel_strategy"]
             forms.append(tuple(len(row) for row in rows))
     except (LookupError, TypeError):
@@ -197,7 +231,8 @@ def _keyed(
     for prefix, entries in groups.items():
         by_node = {entry.node: entry for entry in entries}
         forms = {node: tuple(map(len, entry.strategy)) for node, entry in by_node.items()}
-        known = _saved_forms(prefix, len(entries), names)
+        numbers = _numbers(prefix, len(entries), names)
+        known = _saved_forms(prefix, numbers, names)
         try:
             ranked = naming.ranked(tuple(by_node), forms, known)
         except ValueError:
@@ -205,7 +240,7 @@ def _keyed(
                 f"the file with names has other operators {prefix} than this dump: is it of the "
                 "same network?"
             ) from None
-        for number, nodes in enumerate(ranked):
+        for number, nodes in zip(numbers, ranked, strict=True):
             own = [by_node[node] for node in nodes]
             keyed[f"{prefix}-op{number}"] = own[0]
             if len({(entry.strategy, entry.out_strategy) for entry in own}) > 1:
