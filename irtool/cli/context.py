@@ -32,6 +32,7 @@ from irtool.cluster.context.find import find_context
 from irtool.cluster.context.given import KEYS_BY_ALIAS, ContextError, Given, Layer, merged
 from irtool.cluster.context.model import Origin, RunContext
 from irtool.cluster.machine import Machine
+from irtool.ir.limits import bounded_int
 from irtool.sharding.network.context import EXCLUDED, ParallelContext
 from irtool.syntax.run_context import CASE_FILE, read_case
 from irtool.syntax.run_walk import folder_rank_of
@@ -327,17 +328,17 @@ def _near_counts(merged: Mapping[str, object]) -> str:
     if not count.isdecimal() or not stages.isdecimal():
         return ""
     try:
-        context = ParallelContext(devices=8 * int(stages), stages=int(stages))
+        context = ParallelContext(devices=8 * bounded_int(stages), stages=bounded_int(stages))
     except ValueError:  # there is no such number of stages
         return ""
-    near = near_counts(int(count), context)
+    near = near_counts(bounded_int(count), context)
     return f"{' or '.join(map(str, near))} would do" if near else ""
 
 
 def _hint(key: str, message: str, merged: Mapping[str, object]) -> str:
     devices = merged.get("device_num")
-    if "divisible by pipeline_stages" in message and str(devices).isdigit():
-        count = int(str(devices))
+    if "divisible by pipeline_stages" in message and str(devices).isdecimal():
+        count = bounded_int(str(devices))
         fitting = [str(stages) for stages in range(1, min(count, 64) + 1) if count % stages == 0]
         return f"{count} devices allow {', '.join(fitting)} stages"
     if key == "device_num":

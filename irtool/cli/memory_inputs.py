@@ -22,7 +22,9 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
 from irtool.cluster.memory_binding import BindingError, bound, demanded, symbols
 from irtool.ir.dump import Dump
+from irtool.ir.limits import bounded_int
 from irtool.ir.run import InputFile
+from irtool.ir.types import LARGEST_SIZE
 from irtool.ir.units import ranks_text
 from irtool.syntax.run import Compilation, Run, load_run
 from irtool.syntax.run_expand import STDIN
@@ -301,10 +303,15 @@ def sizes_of(bindings: Sequence[str]) -> Mapping[str, int]:
     by_name: dict[str, int] = {}
     for text in bindings:
         name, equals, size = text.rpartition("=")
-        if not equals or not name or not size.strip().isdecimal():
+        if (
+            not equals
+            or not name
+            or not size.strip().isdecimal()
+            or bounded_int(size.strip()) > LARGEST_SIZE
+        ):
             hint = "--bind s4=64, or --bind 'inputs0[0]=64'"
             raise Failure(f"{text!r} binds nothing", "--bind", hint=hint)
-        by_name[name.strip()] = int(size)
+        by_name[name] = bounded_int(size)
     return by_name
 
 

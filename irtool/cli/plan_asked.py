@@ -12,7 +12,7 @@ from irtool.cli.report import Failure
 from irtool.cli.where import read_query
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
-from irtool.ir.limits import MAX_DOCUMENT
+from irtool.ir.limits import MAX_DOCUMENT, bounded_int
 from irtool.operators.call import Strategy
 from irtool.syntax.reading import read_json
 
@@ -100,7 +100,7 @@ def ranks_of(text: str | None, option: str) -> tuple[int, ...]:
         match = _RANGE.fullmatch(part.strip())
         if match is None:
             raise Failure(f"{part.strip()} is no rank", option, hint=f"{option} 3,5,8-15")
-        first, last = int(match[1]), int(match[2] or match[1])
+        first, last = bounded_int(match[1]), bounded_int(match[2] or match[1])
         if last < first:
             hint = f"{option} {last}-{first}"
             raise Failure(f"{part.strip()} ends before it begins", option, hint=hint)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from irtool.cli.plan_options import PlanOptions
 from irtool.cli.report import Failure
 from irtool.ir.dump import Dump
+from irtool.ir.limits import bounded_int
+from irtool.ir.types import LARGEST_SIZE
 from irtool.sharding.network.context import ParallelContext
 
 if TYPE_CHECKING:
@@ -71,10 +73,11 @@ def sizes_given(option: str, texts: Sequence[str] | None) -> Mapping[str, int]:
     for pair in (pair.strip() for text in texts or () for pair in text.split(",")):
         name, equals, number = (part.strip() for part in pair.partition("="))
         name = name.replace("-", "_")
-        if not equals or not number.isdecimal() or not int(number):
+        if not equals or not number.isdecimal() or not 0 < bounded_int(number) <= LARGEST_SIZE:
             raise Failure(f"{pair!r} is no size of a role", option, hint="hidden=8192,layers=80")
         if name not in NAMES:
             raise Failure(f"{name!r} is no role", option, hint=f"one of {', '.join(NAMES)}")
-        if sizes.setdefault(name, int(number)) != int(number):
+        size = bounded_int(number)
+        if sizes.setdefault(name, size) != size:
             raise Failure(f"{name} is given twice", option)
     return sizes

@@ -36,7 +36,7 @@ from irtool.planning.recovery.elastic_target import (
 from irtool.planning.search.device_counts import device_count_problem, legal_counts
 from irtool.planning.search.problem import planned_context
 from irtool.planning.search.tables import CannotPlan, Given
-from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.context import LARGEST_WORLD, ParallelContext
 
 HORIZON = 10_000
 """Steps that a plan is taken to run for where nobody says."""
@@ -194,9 +194,10 @@ def _counts(
 ) -> tuple[list[int], tuple[int, ...], str]:
     """Numbers of devices to try, all legal ones, and why these."""
     loaded = replace(context, search="sharding_propagation")
-    legal = tuple(legal_counts(max(available, to or 0), loaded))
     if to is not None:
         planned_context(context, to)  # says what is wrong with the number
+    legal = tuple(legal_counts(min(max(available, to or 0), LARGEST_WORLD), loaded))
+    if to is not None:
         more = to - available
         return [to], legal, f"as asked for, {more} of them new" if more > 0 else "as asked for"
     if not legal:
