@@ -33,7 +33,7 @@ def nested(
         rule = by_code.get(finding.code)
         if rule is None or finding.suppressed:
             continue
-        codes = (place(code, finding) for code in rule.follows_from)
+        codes = (place(code, finding) for code in (*rule.follows_from, *rule.follows_producer))
         likely = (other for code in codes for other in places.get(code, ()))
         cause = next((other for other in likely if _fits(findings[other], finding, rule)), None)
         if cause is not None:
@@ -73,8 +73,11 @@ def _fits(cause: Finding, finding: Finding, rule: Rule) -> bool:
     """Whether one finding may be the reason of another, by where they are."""
     if rule.follows_where == "dump":
         return True
-    nodes = {cause.node, *(other.node for other in cause.related)}
-    return finding.node is not None and finding.node in nodes
+    nodes = {cause.node, *(other.node for other in cause.related)} - {None}
+    if finding.node in nodes:
+        return True
+    is_of_producer = cause.code in rule.follows_producer
+    return is_of_producer and any(other.node in nodes for other in finding.related)
 
 
 def _root(number: int, causes: dict[int, int]) -> int:

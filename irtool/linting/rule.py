@@ -44,6 +44,8 @@ class Rule:
             likely first: where one of them speaks, this one's are told below it.
         follows_where: whether the cause may stand anywhere in the same dump, or has to be at the
             same node (or to name it).
+        follows_producer: codes of such rules whose findings may be at a node that this one's name,
+            too: of an edge, the end that the tensor comes from.
     """
 
     code: ClassVar[str]
@@ -61,6 +63,7 @@ class Rule:
     is_default: ClassVar[bool] = True
     follows_from: ClassVar[tuple[str, ...]] = ()
     follows_where: ClassVar[Literal["dump", "node"]] = "dump"
+    follows_producer: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, values: Mapping[str, int | float] | None = None) -> None:
         self.values: Mapping[str, int | float] = values or {}

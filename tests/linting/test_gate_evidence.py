@@ -37,6 +37,14 @@ CAUSES = {
     "strategy_gated": ("GAT003", r"\(none\) → \(\(2, 1\), \(2, 1\)\) in layers\.2"),
     "epsilon_gated": ("GAT009", r"1e-06 → Float32 0\.001 in layers\.2"),
     "later_rate_gated": ("GAT009", r"0\.9 → 0\.5 in layers\.2"),
+    "momentum_blocks": ("GAT010", "^the optimizer is ApplyMomentum instead of Adam$"),
+    "clip_blocks": ("GAT010", "Square.* was added between gradients and updates$"),
+    "frozen_blocks": ("GAT010", r"^blocks\.1\.up is no longer trained"),
+    "detach_blocks": ("GAT010", r"^4 weights of blocks\.2 \(.*\) get no gradient any more"),
+    "postnorm_blocks": ("GAT010", r"wired otherwise in blocks\.2, blocks\.3: LayerNorm, Add read"),
+    "skip_blocks": ("GAT010", r"wired otherwise in blocks\.2: Add read"),
+    "sum_blocks": ("GAT010", "ReduceMean → ReduceSum in _loss_fn-MSELoss"),
+    "sharded_blocks": ("GAT008", r"^optimizer parallel was switched on: .*Float32\[32\] instead"),
     "strategy_mixer": ("GAT003", r"→ \(\(2, 1, 1\), \(1, 2\)\) in stages\.2"),
 }
 """By what the golden network was changed to: the first finding's rule, and what it says."""
@@ -91,6 +99,40 @@ def test_what_was_changed_is_told_first(
     assert all(place["line"] > 0 for each in (first, *others) for place in each["related"])
     causes = {entry[0] for entry in CAUSES.values()}
     assert not causes & {each["code"] for each in others}
+
+
+REVERSED = {
+    "momentum_blocks": ("GAT010", "^the optimizer is Adam instead of ApplyMomentum$"),
+    "clip_blocks": ("GAT010", "Square.* was removed between gradients and updates$"),
+    "frozen_blocks": ("GAT010", r"^blocks\.1\.up is now trained"),
+    "detach_blocks": ("GAT010", r"^4 weights of blocks\.2 \(.*\) get a gradient now$"),
+    "postnorm_blocks": ("GAT010", r"wired otherwise in blocks\.2, blocks\.3"),
+    "skip_blocks": ("GAT010", r"wired otherwise in blocks\.2"),
+    "sum_blocks": ("GAT010", "ReduceSum → ReduceMean"),
+    "sharded_blocks": ("GAT008", r"^optimizer parallel was switched off: .*Float32\[256\] instead"),
+}
+"""Where the change was golden, and what was golden came: the only finding."""
+
+
+@pytest.mark.parametrize("name", REVERSED)
+def test_what_was_changed_back_is_told_as_one_finding(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = tmp_path / "answer.json"
+    old, new = (FOLDER / f"{each}.validate.ir.xz" for each in (name, "golden_blocks"))
+    assert main(["gate", str(old), str(new), "-f", "json", "-o", str(answer)]) == 1
+    capsys.readouterr()
+    (finding,) = json.loads(answer.read_text(encoding="utf-8"))["findings"]
+    code, words = REVERSED[name]
+    assert finding["code"] == code
+    assert re.search(words, finding["message"])
+
+
+def test_updates_of_a_layer_that_came_are_no_optimizer(tmp_path: Path) -> None:
+    answer = tmp_path / "answer.json"
+    old, new = (FOLDER / f"{name}_dense.validate.ir.xz" for name in ("golden", "layer_more"))
+    main(["gate", str(old), str(new), "--select", "GAT010", "-f", "json", "-o", str(answer)])
+    assert not json.loads(answer.read_text(encoding="utf-8"))["findings"]
 
 
 def test_the_next_compilation_of_the_same_network_is_silent(

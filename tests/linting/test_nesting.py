@@ -7,7 +7,7 @@ from irtool.linting.nesting import nested
 from tests.linting.cases import rule
 
 SYNTAX = [rule(code) for code in ("SYN003", "SYN004", "SYN008", "SYN010")]
-STRATEGIES = [rule(code) for code in ("STR003", "STR005")]
+STRATEGIES = [rule(code) for code in ("STR003", "STR005", "STR007")]
 
 
 def said(code: str, severity: Severity = "error", file: str = "a.ir", node: str = "") -> Finding:
@@ -46,3 +46,27 @@ def test_a_strategy_that_leaves_devices_idle_is_why_its_operator_gathers() -> No
     first, second = nested([of_other, idle, of_idle], STRATEGIES)
     assert (first, second.code) == (of_other, "STR003")
     assert second.related[0].message == "consequence, STR005: STR005 speaks"
+
+
+def test_an_operator_without_a_strategy_is_why_its_result_is_gathered() -> None:
+    silent = said("STR007", "info", node="%1")
+    gathered, other = (
+        Finding(
+            "STR005", "warning", "AllGather", "a.ir", 2, node=consumer,
+            related=(RelatedPlace("the tensor comes from here", "a.ir", 1, node=producer),),
+        )
+        for consumer, producer in (("%2", "%1"), ("%4", "%3"))
+    )  # fmt: skip
+    first, second = nested([gathered, other, silent], STRATEGIES)
+    assert (first.code, first.node) == ("STR005", "%4")
+    assert (second.code, second.severity) == ("STR007", "warning")
+    assert second.related[0].message == "consequence, STR005: AllGather"
+
+
+def test_idle_devices_at_the_other_end_of_an_edge_are_no_cause() -> None:
+    idle = said("STR003", "warning", node="%1")
+    gathered = Finding(
+        "STR005", "warning", "AllGather", "a.ir", 2, node="%2",
+        related=(RelatedPlace("the tensor comes from here", "a.ir", 1, node="%1"),),
+    )  # fmt: skip
+    assert nested([gathered, idle], STRATEGIES) == [gathered, idle]

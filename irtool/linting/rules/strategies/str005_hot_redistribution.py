@@ -47,6 +47,7 @@ class HotRedistribution(ReportRule):
     cases = ("tests/linting/evidence/random_moe_0193.begin",)
     follows_from = ("STR003",)
     follows_where = "node"
+    follows_producer = ("STR007",)
     least_bytes = Threshold(64 * MIB, "bytes", "minimum traffic to a device over an edge to report")
 
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
