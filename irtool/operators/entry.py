@@ -36,7 +36,7 @@ class Operator:
         gradients: the operands that have a gradient, and what each gradient reads of the forward
             pass, as measured; None: it was not.
         traits: words of ``facts.TRAITS``.
-        declared: a user says so, nobody has measured it.
+        declared: a user says how it is sharded, nobody has measured it.
     """
 
     name: str

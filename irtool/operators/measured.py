@@ -90,7 +90,7 @@ def why_not_measured(call: OperatorCall, kind: Kind) -> str:
     """Why nobody knows what MindSpore makes of such a call; empty where it was measured.
 
     What a user declares of an operator of their own counts as declared: it is not held against the
-    records.
+    records. What ``self_define_shard`` leaves to the user's layouts, its function judges.
     """
     entry = operator_of(call.op)
     by_layouts = entry.rule is not None and entry.rule.function == "self_define_shard"

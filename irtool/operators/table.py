@@ -297,7 +297,9 @@ def _entry(name: str) -> Operator | None:
     own = _declared.get(name, [])
     if not said and not own:
         return None
-    entry = Operator(name, declared=bool(own), gradients=measured_gradients(name))
+    # Facts alone that a user adds to an entry of irtool's leave its sharding as it was measured.
+    declared = bool(own) and (shipped is None or any(one.rule is not None for one in own))
+    entry = Operator(name, declared=declared, gradients=measured_gradients(name))
     for one in (*said, *own):
         entry = _with(entry, one)
     return entry

@@ -13,6 +13,7 @@ from irtool.ir.group_names import group_name
 from irtool.ir.types import BITS
 from irtool.operators.judgement import Collective
 from irtool.operators.measured import VERSIONS
+from irtool.operators.table import operator_of
 from irtool.sharding.network.accumulated import check_accumulated
 from irtool.sharding.network.analysis import (
     Analysis,
@@ -96,6 +97,7 @@ def check(
         message = f"what was measured with MindSpore {VERSIONS} is taken for this older dump, too"
         analysis.note(message, None)
     judge_operators(analysis, instead or {})
+    _note_declared(analysis)
     propagate_layouts(analysis)
     judge_reshapes(analysis)
     check_users(analysis)
@@ -145,6 +147,20 @@ def check(
         by_node={operator.node: operator for operator in operators},
         elsewhere={item.node: item for item in every if item.node in analysis.foreign},
     )
+
+
+def _note_declared(analysis: Analysis) -> None:
+    """Say once which operators are judged by what a user declares of them."""
+    declared = [
+        judged.call.call.op
+        for judged in analysis.judged.values()
+        if operator_of(judged.call.call.op).declared
+    ]
+    if not declared:
+        return
+    count = "1 operator is" if len(declared) == 1 else f"{len(declared)} operators are"
+    names = ", ".join(sorted(set(declared)))
+    analysis.note(f"{count} judged by the user's declarations, not by measurement: {names}", None)
 
 
 SPELLED_SINCE = "2.3.0 or later"

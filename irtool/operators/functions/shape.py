@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import prod
 
 from irtool.operators.call import Strategy
@@ -13,7 +14,15 @@ from irtool.operators.defaults import adjusted
 from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.common import base_maps, whole_sharding
 from irtool.operators.judgement import Sharding, Unsure
-from irtool.operators.layout import DYNAMIC, WHOLE, MapEntry, TensorLayout, TensorMap, identity_map
+from irtool.operators.layout import (
+    DYNAMIC,
+    WHOLE,
+    DeviceMatrix,
+    MapEntry,
+    TensorLayout,
+    TensorMap,
+    identity_map,
+)
 
 Base = Callable[[], Sharding]
 
@@ -46,31 +55,108 @@ def reshape(case: Case, base: Base) -> Sharding:
 
 @irregular("permuted", out_layout=True)
 def permuted(case: Case, base: Base) -> Sharding:
-    """Transpose: an output layout may be given if it is that of the input, in the new order."""
+    """Transpose: an output layout is the input's in the new order, or keeps its tensor map.
+
+    With the same tensor map MindSpore wants a device matrix that is permuted instead.
+    """
     sharding = base()
     if case.output_layouts is None:
         return sharding
     given = case.output_layouts[0]
-    if given.device_matrix != sharding.device_matrix:
-        message = f"the output's device matrix {given.device_matrix} is not that of the input"
-        case.refuse("out-layout", message)
-    if case.call.is_dynamic and given.tensor_map != sharding.input_maps[0]:
+    source = sharding.input_maps[0]
+    if case.call.is_dynamic and given.tensor_map != source:
         message = (
             f"with unknown sizes the output's tensor map {given.tensor_map} must be that of the "
-            f"input, {sharding.input_maps[0]}"
+            f"input, {source}"
         )
         case.refuse("out-layout", message, "transpose_info.cc:log_func_tr")
-    natural = replace(given, tensor_map=sharding.output_maps[0])
+    natural = TensorLayout(sharding.device_matrix, sharding.output_maps[0], given.tensor_shape)
     fits = given.standard() == natural.standard()  # axes of size 1 are not compared
     if case.call.is_dynamic and not fits:
         raise Unsure("a transposed tensor of unknown sizes with the tensor map that it had before")
-    if not fits:
+    if fits:
+        cut_twice = any(isinstance(entry, tuple) for entry in given.tensor_map)
+        if cut_twice and given.device_matrix != natural.device_matrix:
+            raise Unsure("an output layout over a device matrix with other axes of size 1")
+        return replace(sharding, output_matrix=given.device_matrix, output_maps=(given.tensor_map,))
+    if given.tensor_map != source:
         message = (
-            f"the output's tensor map {given.tensor_map} is not the input's in the new order, "
-            f"{sharding.output_maps[0]}"
+            f"the output's tensor map {given.tensor_map} is neither the input's, {source}, nor "
+            f"that in the new order, {natural.tensor_map}"
         )
         case.refuse("out-layout", message)
-    return sharding
+    return _with_permuted_matrix(case, sharding, given, natural)
+
+
+def _with_permuted_matrix(
+    case: Case, sharding: Sharding, given: TensorLayout, natural: TensorLayout
+) -> Sharding:
+    """An output whose tensor map is the input's: its device matrix must be the permuted one."""
+    rank = len(case.shape(0))
+    order = [place % rank for place in case.numbers("perm")]
+    wanted = _permuted_matrix(sharding.device_matrix, given.tensor_map, order)
+    if wanted is None or wanted != given.device_matrix:
+        expected = "can not be permuted so" if wanted is None else f"should be {wanted}"
+        message = (
+            f"the output's tensor map is the input's, {given.tensor_map}, and its device matrix "
+            f"{given.device_matrix} {expected}: give the map in the new order, "
+            f"{natural.tensor_map}, over the input's matrix {natural.device_matrix}"
+        )
+        case.refuse("out-layout", message)
+    if given.slice_shape != natural.slice_shape:
+        raise Unsure(
+            f"MindSpore takes an output layout of slices {given.slice_shape}, and a device has "
+            f"{natural.slice_shape} of the transposed tensor: what follows was not measured"
+        )
+    return replace(sharding, output_matrix=given.device_matrix, output_maps=(given.tensor_map,))
+
+
+def _permuted_matrix(
+    matrix: DeviceMatrix, tensor_map: TensorMap, order: Sequence[int]
+) -> DeviceMatrix | None:
+    """The matrix that MindSpore expects of an output with the input's tensor map; None: none.
+
+    It exchanges axes of the matrix for each exchange that the order is made of. Entries of the map
+    count from the right; it takes them as places from the left, and so does this.
+
+    Raises:
+        Unsure: where it would read beyond the end of the matrix.
+
+    Source: ``CheckOutputLayout`` in MindSpore's transpose_info.cc.
+    """
+    sizes = list(matrix)
+    for one, other in _exchanges(order):
+        pair = [e if isinstance(e, tuple) else (e,) for e in (tensor_map[one], tensor_map[other])]
+        early, late = pair if pair[0][0] < pair[1][0] else reversed(pair)
+        if any(abs(a - b) != 1 for axes in pair for a, b in pairwise(axes)):
+            return None
+        if WHOLE in (*early, *late):
+            continue
+        moved, passed = [sizes[axis] for axis in late], [sizes[axis] for axis in early]
+        start, place = late[0], early[0]
+        if start + len(late) > len(sizes):
+            raise Unsure(f"how MindSpore permutes the device matrix {matrix} for {tensor_map}")
+        sizes[start : start + len(late)] = []
+        sizes[place:place] = moved
+        if start - early[-1] == 1:
+            continue
+        end = start + len(late)
+        sizes[end:end] = passed
+        erased = place + len(early)
+        if erased + len(early) > len(sizes):
+            raise Unsure(f"how MindSpore permutes the device matrix {matrix} for {tensor_map}")
+        sizes[erased : erased + len(early)] = []
+    return tuple(sizes)
+
+
+def _exchanges(order: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The exchanges of two places, in turn, that bring dimensions into an order."""
+    now = list(range(len(order)))
+    for place, wanted in enumerate(order):
+        if now[place] != wanted:
+            other = now.index(wanted)
+            yield place, other
+            now[place], now[other] = now[other], now[place]
 
 
 @axes("stacked")

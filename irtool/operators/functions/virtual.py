@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from irtool.operators.call import Strategy
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
+from irtool.operators.facts import Computation
 from irtool.operators.functions import irregular
 from irtool.operators.judgement import Sharding, Unsure
-from irtool.operators.layout import WHOLE, UserLayout
+from irtool.operators.layout import WHOLE, TensorLayout, UserLayout
+from irtool.operators.table import operator_of
 
 Base = Callable[[], Sharding]
 
@@ -121,12 +123,51 @@ def self_define_shard(case: Case, base: Base) -> Sharding:
     if len(matrices) != 1:
         message = f"layouts must have one device matrix, not {sorted(matrices)}"
         case.refuse("layout", message, "self_define_shard_info.cc:CheckLayout")
+    _check_keeps_slices(case, case.layouts, case.output_layouts)
     return Sharding(
         device_matrix=matrices.pop(),
         input_maps=tuple(layout.tensor_map for layout in case.layouts),
         output_maps=tuple(layout.tensor_map for layout in case.output_layouts),
         complete=True,
     )
+
+
+_KEEP_SHAPES: frozenset[Computation] = frozenset(
+    {"elementwise", "sum", "product", "cast", "softmax"}
+)
+
+
+def _check_keeps_slices(
+    case: Case, inputs: Sequence[TensorLayout], outputs: Sequence[TensorLayout]
+) -> None:
+    """Say "unknown" where the operator may make other slices of its inputs' than the layouts say.
+
+    MindSpore infers shapes from slices again, by the operator itself. What it has no operator for
+    is the user's own, shapes included.
+    """
+    entry = operator_of(case.call.op)
+    own = not entry.name or (entry.rule is not None and entry.rule.function == "self_define_shard")
+    if own or entry.declared:
+        return
+    name = case.call.op
+    if entry.rule is not None and entry.rule.function == "scatter_nd":
+        if _keeps_slices_of_scatter(case, inputs) and outputs[0] == inputs[0]:
+            return
+        raise Unsure(f"{name} with self_define_shard was not measured with such layouts")
+    shapes = {operand.shape for operand in (*case.tensors, *case.call.results)}
+    sized = any(isinstance(item.value, int) for one in case.call.inputs for item in one.items)
+    if entry.computes not in _KEEP_SHAPES or sized or len(shapes) != 1:
+        raise Unsure(f"what {name} with self_define_shard makes of slices was not measured")
+    if len({layout.tensor_map for layout in (*inputs, *outputs)}) != 1:
+        message = f"{name} with self_define_shard was not measured with maps that differ"
+        raise Unsure(message)
+
+
+def _keeps_slices_of_scatter(case: Case, inputs: Sequence[TensorLayout]) -> bool:
+    """Whether only dimensions that indices point at are cut, and indices and updates whole."""
+    target, *others = inputs
+    depth = case.shape(1)[-1] if case.shape(1) else 0
+    return all(layout.is_whole for layout in others) and set(target.splits[depth:]) <= {1}
 
 
 @irregular("stand_alone", self_checked=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import irtool
+from irtool.operators.table import declare, forget_declared, operator_of
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult, OperatorReport
@@ -222,3 +223,25 @@ def test_an_older_dump_is_told_once_what_its_answers_were_measured_with(
     result = check(irtool.load(samples / name), ParallelContext(devices=8))
     said = [item for item in result.findings if "2.7 to 2.10" in item.message]
     assert [item.severity for item in said] == ["info"] * older
+
+
+def test_operators_of_the_users_own_are_told_once_to_be_declared(samples: Path) -> None:
+    text = (samples / "custom_rules/custom.rules").read_text()
+    dump = irtool.load(samples / "custom_rules/step_parallel_begin_0001.ir")
+    declare(text, "custom.rules")
+    try:
+        result = check(dump, ParallelContext(devices=8))
+    finally:
+        forget_declared()
+    said = [item for item in result.findings if "declarations" in item.message]
+    assert [item.severity for item in said] == ["info"]
+    assert said[0].message.startswith("2 operators are judged by the user's declarations")
+    assert said[0].message.endswith(": MyMatMulBias, MyRowNorm")
+
+
+def test_a_fact_added_to_an_entry_leaves_its_sharding_as_measured() -> None:
+    declare("ReLU:   flops 2 * output", "own.rules")
+    try:
+        assert not operator_of("ReLU").declared
+    finally:
+        forget_declared()

@@ -6,7 +6,8 @@ validate dump; of some also the ranks of each mirror, those of one rank included
 with ``asked_`` were compiled to settle one question each: unknown sizes in a first stage, tuples
 of tensors and layouts as dataset, results of sharded functions, weights kept out of optimizer
 parallel, layouts that interleave, shard sizes, strategies of a program's own for its dataset, the
-axis of repeated calculation, the attribute ``layout`` amidst a network.
+axis of repeated calculation, the attribute ``layout`` amidst a network, output layouts of
+transposed tensors, and ``self_define_shard``.
 """
 
 from __future__ import annotations
@@ -35,18 +36,36 @@ HIDDEN = {
 }
 """What is said of communications that the dump before the parallel pass does not show."""
 
+UNKNOWN = {
+    "asked_turned_half": "slices (32, 16), and a device has (64, 8)",
+    "asked_turned_drawn_08": "slices (64, 16, 4), and a device has (64, 2, 32)",
+    "asked_turned_drawn_29": "other axes of size 1",
+    "asked_own_slice": "what StridedSlice with self_define_shard makes of slices",
+    "asked_own_relu_other": "maps that differ",
+}
+"""What is said of networks whose verdict is not known."""
+
 
 def report_of(name: str) -> CheckResult:
     record = NETWORKS[name]
     return check(irtool.loads(record["begin"]), ParallelContext.from_mapping(record["context"]))
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name not in UNKNOWN])
 def test_verdict(name: str) -> None:
     assert report_of(name).accepted is NETWORKS[name]["accepted"]
 
 
-@pytest.mark.parametrize("name", [name for name, one in NETWORKS.items() if one["accepted"]])
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_is_not_known_says_why(name: str) -> None:
+    report = report_of(name)
+    assert report.accepted is None
+    assert [UNKNOWN[name] in item.message for item in report.findings] == [True]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, one in NETWORKS.items() if one["accepted"] and name not in UNKNOWN]
+)
 def test_communications(name: str) -> None:
     """All that is predicted is there, and nothing else where nothing is hidden."""
     report = report_of(name)
