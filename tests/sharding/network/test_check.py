@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import irtool
-from irtool.operators.table import declare, forget_declared, operator_of
+from irtool.operators.table import declare, forget_declared
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult, OperatorReport
@@ -237,11 +237,3 @@ def test_operators_of_the_users_own_are_told_once_to_be_declared(samples: Path) 
     assert [item.severity for item in said] == ["info"]
     assert said[0].message.startswith("2 operators are judged by the user's declarations")
     assert said[0].message.endswith(": MyMatMulBias, MyRowNorm")
-
-
-def test_a_fact_added_to_an_entry_leaves_its_sharding_as_measured() -> None:
-    declare("ReLU:   flops 2 * output", "own.rules")
-    try:
-        assert not operator_of("ReLU").declared
-    finally:
-        forget_declared()
