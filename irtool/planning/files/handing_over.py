@@ -10,7 +10,7 @@ gives it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from irtool.artefacts.errors import ArtefactError
@@ -37,6 +37,7 @@ from irtool.planning.plans.plan import CannotPlan, Plan
 from irtool.planning.search.problem import Carried, plain_dump
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.report import OperatorReport
 from irtool.sharding.network.sharded_nodes import primitive
 
 
@@ -326,9 +327,8 @@ def _read_back(plan: Plan, text: str, dump: Dump, context: ParallelContext) -> N
     """
     completed = _completed(plan, text, dump, context)
     if not _is_kept(plan, completed):
-        pairs = zip(plan.report.operators, completed.report.operators, strict=True)
         first = next(
-            (one.node for one, other in pairs if one.strategy != other.strategy),
+            (one.node for one, other in _pairs(plan, completed) if one.strategy != other.strategy),
             plan.report.operators[0].node,
         )
         raise NotExpressible(
@@ -338,12 +338,25 @@ def _read_back(plan: Plan, text: str, dump: Dump, context: ParallelContext) -> N
 
 def _is_kept(plan: Plan, completed: Plan) -> bool:
     """Whether every operator gets what a plan gives it."""
-    pairs = zip(plan.report.operators, completed.report.operators, strict=True)
     return all(
         primitive(one.node) in FIXED
         or (one.strategy, one.out_strategy) == (other.strategy, other.out_strategy)
-        for one, other in pairs
+        for one, other in _pairs(plan, completed)
     )
+
+
+def _pairs(plan: Plan, completed: Plan) -> Iterator[tuple[OperatorReport, OperatorReport]]:
+    """Operators as planned, each with what it becomes under the file.
+
+    Raises:
+        NotExpressible: one of them is no sharded operator any more: its strategy has no parts, say.
+    """
+    planned, again = plan.report.operators, completed.report.operators
+    if len(planned) != len(again):
+        raise NotExpressible(
+            f"read back, the file leaves {len(again)} of {len(planned)} operators with a strategy"
+        )
+    return zip(planned, again, strict=True)
 
 
 def _completed(plan: Plan, text: str, dump: Dump, context: ParallelContext) -> Plan:
