@@ -38,7 +38,7 @@ CAUSES = {
     "epsilon_gated": ("GAT009", r"1e-06 → Float32 0\.001 in layers\.2"),
     "later_rate_gated": ("GAT009", r"0\.9 → 0\.5 in layers\.2"),
     "momentum_blocks": ("GAT010", "^the optimizer is ApplyMomentum instead of Adam$"),
-    "clip_blocks": ("GAT010", "Square.* was added between gradients and updates$"),
+    "clip_blocks": ("GAT010", "Square.* were added between gradients and updates$"),
     "frozen_blocks": ("GAT010", r"^blocks\.1\.up is no longer trained"),
     "detach_blocks": ("GAT010", r"^4 weights of blocks\.2 \(.*\) get no gradient any more"),
     "postnorm_blocks": ("GAT010", r"wired otherwise in blocks\.2, blocks\.3: LayerNorm, Add read"),
@@ -103,7 +103,7 @@ def test_what_was_changed_is_told_first(
 
 REVERSED = {
     "momentum_blocks": ("GAT010", "^the optimizer is Adam instead of ApplyMomentum$"),
-    "clip_blocks": ("GAT010", "Square.* was removed between gradients and updates$"),
+    "clip_blocks": ("GAT010", "Square.* were removed between gradients and updates$"),
     "frozen_blocks": ("GAT010", r"^blocks\.1\.up is now trained"),
     "detach_blocks": ("GAT010", r"^4 weights of blocks\.2 \(.*\) get a gradient now$"),
     "postnorm_blocks": ("GAT010", r"wired otherwise in blocks\.2, blocks\.3"),

@@ -16,7 +16,6 @@ from irtool.linting.gate_updates import Update, updates
 from irtool.operators.table import operator_of
 
 _KINDS = ("added", "removed", "replaced", "fused", "split")
-_VERBS = {"added": "was added", "removed": "was removed"}
 
 
 class ChangedOperators(GateRule):
@@ -230,7 +229,10 @@ def _weights(some: list[Update], layer: str, one: str = "gets", several: str = "
 
 def _text(pattern: Pattern) -> str:
     kind = pattern.first.kind
-    return f"{pattern.detail} {_VERBS[kind]}" if kind in _VERBS else f"{kind}: {pattern.detail}"
+    if kind not in ("added", "removed"):
+        return f"{kind}: {pattern.detail}"
+    several = len(pattern.first.left) + len(pattern.first.right) > 1
+    return f"{pattern.detail} {'were' if several else 'was'} {kind}"
 
 
 def _node(pattern: Pattern) -> Node | None:
