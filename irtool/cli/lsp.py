@@ -29,7 +29,7 @@ def command() -> int:
         raise Failure("the language server needs pygls", hint=hint, code="CLI001") from None
     if is_terminal(sys.stdin):
         note("waits for an editor, which starts it itself: docs/editor.md says how")
-    serve(project_of)
+    serve(project_of, note)
     return 0
 
 

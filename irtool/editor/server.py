@@ -6,7 +6,7 @@ import asyncio
 import gc
 import sys
 from collections.abc import Callable, Mapping
-from typing import TypeVar, cast
+from typing import BinaryIO, TypeVar, cast
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -28,6 +28,7 @@ from irtool.editor.features.tokens import LEGEND, tokens
 from irtool.editor.project import Project
 from irtool.editor.protocol import Protocol
 from irtool.editor.store import Store
+from irtool.editor.streams import Incoming, Outgoing, complaints
 from irtool.editor.text import UTF16
 from irtool.ir.version import VERSION
 
@@ -119,13 +120,22 @@ def make_server(project_of: ProjectOf) -> Server:
     return server
 
 
-def serve(project_of: ProjectOf) -> None:
-    """Serve one client over the standard streams, until it says that it is done."""
+def serve(project_of: ProjectOf, complain: Callable[[str], None]) -> None:
+    """Serve one client over the standard streams, until it says that it is done.
+
+    Args:
+        project_of: reads the settings of a folder.
+        complain: is told in one line what could not be done with a message of the client.
+    """
     # The analyses run beside the main loop; a hover should wait for a turn of a millisecond.
     sys.setswitchinterval(0.001)
     # A collection of everything takes seconds beside a large dump: the store does it at rest.
     gc.set_threshold(2_000, 10, 1_000_000)
-    make_server(project_of).start_io()
+    incoming = Incoming(sys.stdin.buffer, complain)
+    # The protocol closes what it writes to, which the process still flushes when it ends.
+    outgoing = Outgoing(sys.stdout.buffer)
+    with complaints(complain):
+        make_server(project_of).start_io(cast("BinaryIO", incoming), cast("BinaryIO", outgoing))
 
 
 def _documents(server: Server) -> None:
