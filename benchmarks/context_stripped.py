@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from material import corpus
+from material import needed_corpus
 
 from irtool.cluster.context.dataset import given_dataset, same_split
 from irtool.cluster.context.evidence import PASSES, Evidence
@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument("--list", metavar="KEY", default="")
     parser.add_argument("--without", metavar="PASS", default="")
     given = parser.parse_args()
-    folder = given.folder or corpus() / "verdicts"
+    folder = given.folder or needed_corpus() / "verdicts"
     counts: dict[str, Counter[str]] = {key: Counter() for key in KEYS}
     total = 0
     for each in sorted(path.parent for path in folder.glob("*/case.json")):

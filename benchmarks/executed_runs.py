@@ -26,7 +26,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from material import corpus
+from material import needed_corpus
 
 import irtool
 from irtool.cluster.context.evidence import evidence_of
@@ -79,7 +79,7 @@ def recorded(folder: Path) -> Given:
 def unpacked(given: Path | None) -> Path:
     if given is not None and given.is_dir():
         return given
-    archive = given or corpus() / "parallel_runs" / "runs.tar.xz"
+    archive = given or needed_corpus() / "parallel_runs" / "runs.tar.xz"
     folder = Path(tempfile.mkdtemp(prefix="executed_runs_"))
     with tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")

@@ -20,6 +20,14 @@ def corpus() -> Path | None:
     return folder if (folder / "large").is_dir() else None
 
 
+def needed_corpus() -> Path:
+    """The folder of real dumps; without it a script that reads nothing else ends in one line."""
+    folder = corpus()
+    if folder is None:
+        raise SystemExit("needs the corpus: set IRTOOL_CORPUS to its folder, or name what to read")
+    return folder
+
+
 def large() -> tuple[str, dict[str, bytes]]:
     """Where the large dumps come from, and their bytes by name."""
     folder = corpus()
