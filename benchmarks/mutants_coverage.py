@@ -12,7 +12,7 @@ import os
 import sqlite3
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 from functools import partial
@@ -171,9 +171,7 @@ class TestMap:
         limit: float,
     ) -> None:
         start = told = time.monotonic()
-        # What is nearest to the mutants first, so that a measurement cut short is of use.
-        last = ("tests/cli/", "tests/linting/", "tests/report/")
-        rest = sorted(items, key=lambda item: item.nodeid.startswith(last))
+        rest = _most_telling_first(items)
         ended_at_once = 0
         while rest and ended_at_once < FORBEARANCE:
             done, word, broke = 0, None, ""
@@ -265,6 +263,21 @@ class TestMap:
                     by_line[line].append(test)
             self._lines[file] = dict(by_line)
         return self._lines[file]
+
+
+def _most_telling_first(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The order in which a measurement that is cut short is of most use.
+
+    What is nearest to the mutants comes first, and of every test its first case before any second.
+    """
+    last = ("tests/cli/", "tests/linting/", "tests/report/")
+    cases = Counter[str]()
+    order = dict[str, tuple[bool, int]]()
+    for item in items:
+        test = item.nodeid.split("[")[0]
+        order[item.nodeid] = (item.nodeid.startswith(last), cases[test])
+        cases[test] += 1
+    return sorted(items, key=lambda item: order[item.nodeid])
 
 
 def _lines_now(old: bytes, new: bytes) -> tuple[dict[int, list[int]], set[int]]:
