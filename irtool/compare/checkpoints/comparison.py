@@ -56,8 +56,13 @@ class CheckpointComparison(Shown):
 
     @property
     def differing(self) -> list[ComparedParameter]:
-        """Parameters that are not the same."""
+        """Parameters that are not the same, and those that can't be read."""
         return [one for one in self.parameters if one.differs]
+
+    @property
+    def unreadable(self) -> list[ComparedParameter]:
+        """Parameters of which nothing is known."""
+        return [one for one in self.parameters if one.difference.verdict == "unreadable"]
 
     @property
     def odd(self) -> list[tuple[str, OddReplica]]:

@@ -20,6 +20,8 @@ other transposed; the same values in another order; other values; another shape;
 
 ALIKE: frozenset[Verdict] = frozenset(("equal", "rounded"))
 """What is nothing to see: the same numbers, as far as their types can hold them."""
+_NEAR = 2.0**-16
+"""Rest by the sums up to which it is measured element by element."""
 MOST_SORTED = 1 << 24
 """Elements up to which it is looked whether values only stand in another order."""
 
@@ -105,7 +107,7 @@ def difference_of(left: Whole, right: Whole) -> Difference:
     """How two parameters differ.
 
     A parameter counts as a multiple of the other where what is left behind the factor is below the
-    rounding of its type (four units, as both were rounded, and sums of squares cancel).
+    rounding of its type (four units, as both were rounded).
 
     Args:
         left: one.
@@ -163,10 +165,12 @@ def _told(left: Whole, right: Whole, sums: _Sums) -> Difference:
     verdict: Verdict = "differs"
     unit = max(roundoff(left.dtype), roundoff(right.dtype))
     judged = unit and left.elements > 1 and not (sums.broken_left or sums.broken_right)
-    # The rest is a difference of nearly equal sums, which leaves √(2⁻⁵²) of them.
-    if judged and sums.rest <= max(4 * unit, 2.0**-24) and abs(sums.factor - 1) > 8 * unit:
-        verdict = "scaled"
-    elif _is_reordered(left, right):
+    rest = sums.rest
+    if judged and rest <= max(_NEAR, 4 * unit) and abs(sums.factor - 1) > 8 * unit:
+        rest = _rest(left, right, sums)
+        if rest <= 4 * unit:
+            verdict = "scaled"
+    if verdict == "differs" and _is_reordered(left, right):
         verdict = "reordered"
     return Difference(
         verdict,
@@ -174,10 +178,22 @@ def _told(left: Whole, right: Whole, sums: _Sums) -> Difference:
         sums.largest,
         sums.relative,
         sums.factor,
-        sums.rest,
+        rest,
         sums.broken_left,
         sums.broken_right,
     )
+
+
+def _rest(left: Whole, right: Whole, sums: _Sums) -> float:
+    """‖r − f l‖ / ‖r‖, element by element: the difference of nearly equal sums says less."""
+    import numpy as np
+
+    apart = 0.0
+    for ours, theirs in _pairs(left, right):
+        behind: Array = numbers(right.dtype, theirs).astype(np.float64)
+        behind -= sums.factor * numbers(left.dtype, ours).astype(np.float64)
+        apart += float(np.dot(behind, behind))
+    return math.sqrt(apart / sums.right)
 
 
 def _turned(left: Whole, right: Whole) -> Difference:

@@ -1,19 +1,21 @@
 """Which parameter of one checkpoint is which of the other.
 
-By name; by a map that somebody gives; by what frameworks call the same thing; and what is left
-where exactly one parameter on each side has the same bits.
+By a map that somebody gives; by name; by what frameworks call the same thing; what is left where
+exactly one parameter on each side has the same bits; and what is then left by how the modules of
+those that are paired were renamed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.compare.checkpoints.joining import Whole
 
-How: TypeAlias = Literal["name", "map", "framework's name", "value"]
+How: TypeAlias = Literal["name", "map", "framework's name", "value", "renamed modules"]
 """What says that two parameters are the same."""
 
 _CALLED = {
@@ -25,6 +27,7 @@ _WRAPPERS = frozenset(
     ("network", "_backbone", "backbone", "model", "module", "_orig_mod", "state_dict", "net")
 )
 """First parts of names that what wraps a network adds."""
+_NUMBER = re.compile(r"\d+")
 _LEAST = 16
 """Elements from which equal bits are no chance."""
 
@@ -48,12 +51,17 @@ def pairs_of(
         right: by name.
         names: names on the left (or their beginnings) and what they are called on the right.
     """
-    pairs = {name: Pair(name, name, "name") for name in left if name in right}
+    pairs: dict[str, Pair] = {}
     for name in left:
-        if name not in pairs and (other := _mapped(name, names)) in right:
+        if (other := _mapped(name, names)) in right:
             pairs[name] = Pair(name, other, "map")
+    mapped = {pair.right for pair in pairs.values()}
+    for name in left:
+        if name in right and name not in pairs and name not in mapped:
+            pairs[name] = Pair(name, name, "name")
     _by_framework(left, right, pairs)
     _by_value(left, right, pairs)
+    _by_renaming(left, right, pairs)
     return [pairs[name] for name in left if name in pairs]
 
 
@@ -116,6 +124,48 @@ def _by_value(
         others = digests[1].get(digest, [])
         if len(names) == len(others) == 1:
             pairs[names[0]] = Pair(names[0], others[0], "value")
+
+
+def _by_renaming(
+    left: Mapping[str, Whole], right: Mapping[str, Whole], pairs: dict[str, Pair]
+) -> None:
+    """What is left, by how modules were renamed: ``layers.*.attention`` is ``h.*.attn``.
+
+    Only where all pairs of a module's parameters say the same, and layers count alike.
+    """
+    rest = _left(left, pairs), _left(right, (pair.right for pair in pairs.values()))
+    if not (rest[0] and rest[1]):
+        return
+    called: tuple[dict[str, set[str]], dict[str, set[str]]] = {}, {}
+    for pair in pairs.values():
+        ours, theirs = _parts(pair.left), _parts(pair.right)
+        if ours.layers == theirs.layers and ours.last == theirs.last:
+            called[0].setdefault(ours.module, set()).add(theirs.module)
+            called[1].setdefault(theirs.module, set()).add(ours.module)
+    there = {_parts(name): name for name in rest[1]}
+    for name in rest[0]:
+        parts = _parts(name)
+        modules = called[0].get(parts.module, set())
+        if len(modules) != 1:
+            continue
+        (module,) = modules
+        other = there.get(_Parts(module, parts.layers, parts.last))
+        if other is not None and called[1][module] == {parts.module}:
+            pairs[name] = Pair(name, other, "renamed modules")
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A name: its module without numbers, these numbers, and what both frameworks call the rest."""
+
+    module: str
+    layers: tuple[str, ...]
+    last: str
+
+
+def _parts(name: str) -> _Parts:
+    module, _, last = name.replace("/", ".").rpartition(".")
+    return _Parts(_NUMBER.sub("*", module), tuple(_NUMBER.findall(module)), _CALLED.get(last, last))
 
 
 def _digest(one: Whole) -> bytes:

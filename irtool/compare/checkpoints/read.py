@@ -117,7 +117,9 @@ class Kept:
         kind = np.dtype(code)
         there = sum(map(len, self.windows))
         if self.strides is None and there != self.elements * kind.itemsize:
-            raise BadPayload(f"{there:,} bytes where {self.elements:,} elements are declared")
+            needed = self.elements * kind.itemsize
+            why = "the file is cut off: " if there < needed else ""
+            raise BadPayload(f"{why}{there:,} bytes of {needed:,} are there")
         return kind
 
 
@@ -157,6 +159,8 @@ def read_checkpoint(path: str) -> Checkpoint:
     ranks: dict[int, dict[str, Kept]] = {}
     for rank, file in files:
         ranks.setdefault(rank, {}).update(_read(file))
+    if not any(ranks.values()):
+        raise NoCheckpoint("holds no parameter", path)
     return Checkpoint(path, ranks, len(files))
 
 

@@ -217,8 +217,14 @@ def checkpoints_report(view: CheckpointView) -> Report:
 
 def answer_text(comparison: CheckpointComparison) -> str:
     """The answer in one line."""
-    differing = comparison.differing
+    unreadable = comparison.unreadable
+    differing = [one for one in comparison.differing if one not in unreadable]
     if not differing:
+        if unreadable:
+            return (
+                f"{part_text(len(unreadable), len(comparison.parameters))} parameters cannot be "
+                f"read, first of all {unreadable[0].pair.left}: {_what(unreadable[0])}"
+            )
         if comparison.is_equal:
             rounded = sum(one.difference.verdict == "rounded" for one in comparison.parameters)
             more = f", {rounded} of them but for rounding to another type" if rounded else ""
@@ -245,13 +251,15 @@ def _what(one: ComparedParameter) -> str:
                 return f"{plural(max(broken), 'element')} not finite on the {side}"
             many = difference.unequal == one.elements
             where = (
-                f"all {count_text(one.elements)}"
+                f"all {plural(one.elements, 'element')}"
                 if many
-                else part_text(difference.unequal, one.elements)
+                else f"{part_text(difference.unequal, one.elements)} elements"
             )
+            if one.elements == 1:
+                where = "its only element"
             if math.isinf(difference.relative):
-                return f"zero on the left, and not on the right; in {where} elements"
-            return f"{error_text(difference.relative)} relative, in {where} elements"
+                return f"zero on the left, and not on the right; in {where}"
+            return f"{error_text(difference.relative)} relative, in {where}"
         case "shape":
             return f"{tuple_text(one.shapes[0])} and {tuple_text(one.shapes[1])}"
         case "unreadable":
@@ -299,6 +307,9 @@ def _notes(comparison: CheckpointComparison) -> list[str]:
     ]
     if len(factors) > 1 and max(factors) - min(factors) <= _ALIKE * abs(factors[0]):
         notes.append(f"{len(factors)} parameters are {factors[0]:.6g} times the left ones")
+    unreadable = len(comparison.unreadable)
+    if 0 < unreadable < len(comparison.differing):
+        notes.append(f"{plural(unreadable, 'parameter')} cannot be read")
     alone = len(comparison.only_left), len(comparison.only_right)
     if any(alone):
         texts = [

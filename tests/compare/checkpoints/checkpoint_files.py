@@ -115,6 +115,29 @@ class _Pickler(pickle._Pickler):  # pyright: ignore  # the one in Python lets gl
 
 def write_torch(path: Path, state: Mapping[str, Any]) -> Path:
     """PyTorch's: dictionaries of Float32 tensors, however nested; other values as they are."""
+    pickled, storages = _pickled(state)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", pickled)
+        for number, storage in enumerate(storages):
+            archive.writestr(f"archive/data/{number}", storage.tobytes())
+    return path
+
+
+def write_legacy_torch(path: Path, state: Mapping[str, Any]) -> Path:
+    """The same as PyTorch wrote it before 1.6: pickles and storages one behind the other."""
+    pickled, storages = _pickled(state)
+    keys = [str(number) for number in range(len(storages))]
+    before = (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True})
+    data = b"".join(pickle.dumps(item, protocol=2) for item in before)
+    data += pickled + pickle.dumps(keys, protocol=2)
+    for storage in storages:
+        data += storage.size.to_bytes(8, "little") + storage.tobytes()
+    path.write_bytes(data)
+    return path
+
+
+def _pickled(state: Mapping[str, Any]) -> tuple[bytes, list[NDArray[Any]]]:
+    """The pickle of a state, and the storages that it names by their numbers."""
     storages: list[NDArray[Any]] = []
 
     def stated(value: Any) -> Any:
@@ -128,8 +151,4 @@ def write_torch(path: Path, state: Mapping[str, Any]) -> Path:
 
     written = io.BytesIO()
     _Pickler(written, protocol=2).dump(stated(dict(state)))
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("archive/data.pkl", written.getvalue())
-        for number, storage in enumerate(storages):
-            archive.writestr(f"archive/data/{number}", storage.tobytes())
-    return path
+    return written.getvalue(), storages

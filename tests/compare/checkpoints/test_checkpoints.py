@@ -14,7 +14,13 @@ from irtool.artefacts.strategies import read_layouts
 from irtool.compare.checkpoints.comparison import CheckpointComparison, compare_checkpoints
 from irtool.compare.checkpoints.joining import side_of
 from irtool.compare.checkpoints.read import NoCheckpoint, read_checkpoint
-from tests.compare.checkpoints.checkpoint_files import write_ckpt, write_safetensors, write_torch
+from irtool.report.diff.checkpoints import answer_text
+from tests.compare.checkpoints.checkpoint_files import (
+    write_ckpt,
+    write_legacy_torch,
+    write_safetensors,
+    write_torch,
+)
 
 Array = NDArray[Any]
 
@@ -156,6 +162,18 @@ def test_a_factor_has_to_be_more_than_rounding(factor: float, verdict: str, tmp_
     assert verdicts(compared(left, right)) == {"w": verdict}
 
 
+def test_a_factor_of_large_values_is_told_from_noise(tmp_path: Path) -> None:
+    weight = values(1500, 1000) + np.float32(9)  # sums of squares cancel here
+    left = write_ckpt(tmp_path / "a.ckpt", {"w": weight})
+    noise = 1 + np.float32(1e-6) * values(1500, 1000, seed=2)
+    for name, other, verdict in (
+        ("b", weight * np.float32(1.01), "scaled"),
+        ("c", weight * np.float32(1.01) * noise, "differs"),
+    ):
+        right = write_ckpt(tmp_path / f"{name}.ckpt", {"w": other})
+        assert verdicts(compared(left, right)) == {"w": verdict}
+
+
 def test_nan_is_counted_and_equal_nan_is_equal(tmp_path: Path) -> None:
     broken = values(10)
     broken[3] = np.nan
@@ -186,6 +204,42 @@ def test_names_of_frameworks_wrappers_maps_and_values(tmp_path: Path) -> None:
         ("lone.secret", "whatever", "value"),
     ]
     assert [one.name for one in found.only_left] == ["small"]  # one element is equal by chance
+
+
+def test_an_explicit_map_comes_before_equal_names(tmp_path: Path) -> None:
+    left = write_ckpt(tmp_path / "a.ckpt", {"a": values(20), "b": values(20, seed=2)})
+    right = write_ckpt(tmp_path / "b.ckpt", {"a": values(20, seed=2), "b": values(20)})
+    assert compared(left, right, a="b", b="a").is_equal
+    assert not compared(left, right).is_equal
+
+
+def renamed(changed: Array, second: str = "attn") -> tuple[dict[str, Array], dict[str, Array]]:
+    """Two layers whose modules are called otherwise on the right; one weight is another."""
+    weights = [values(6, 4, seed=n) for n in range(2)]
+    left = {f"layers.{n}.attention.gamma": weight for n, weight in enumerate(weights)}
+    right = {"h.0.attn.weight": weights[0], f"h.1.{second}.weight": changed}
+    for n in range(2):  # alike in both layers: no value tells which is which
+        left[f"layers.{n}.attention.beta"] = np.zeros(20, np.float32)
+        right[f"h.{n}.{'attn' if n == 0 else second}.bias"] = np.zeros(20, np.float32)
+    return left, right
+
+
+def test_modules_that_were_renamed_pair_the_rest(tmp_path: Path) -> None:
+    left, right = renamed(values(6, 4, seed=1) * np.float32(1.5))
+    found = compared(write_ckpt(tmp_path / "a.ckpt", left), write_torch(tmp_path / "b.pth", right))
+    assert [(one.pair.right, one.pair.how, one.difference.verdict) for one in found.parameters] == [
+        ("h.0.attn.weight", "value", "equal"),
+        ("h.1.attn.weight", "renamed modules", "scaled"),
+        ("h.0.attn.bias", "renamed modules", "equal"),
+        ("h.1.attn.bias", "renamed modules", "equal"),
+    ]
+
+
+def test_modules_that_pairs_name_in_two_ways_pair_nothing(tmp_path: Path) -> None:
+    left, right = renamed(values(6, 4, seed=1), second="cross")
+    found = compared(write_ckpt(tmp_path / "a.ckpt", left), write_torch(tmp_path / "b.pth", right))
+    assert {one.pair.how for one in found.parameters} == {"value"}
+    assert len(found.only_left) == len(found.only_right) == 2
 
 
 # -- ranks ---------------------------------------------------------------------------------------
@@ -290,10 +344,32 @@ def test_what_is_no_checkpoint_says_so(name: str, data: bytes, tmp_path: Path) -
         read_checkpoint(str(tmp_path / name))
 
 
+@pytest.mark.parametrize("name", ["x.ckpt", "x.pth"])
+def test_an_empty_file_holds_nothing(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(NoCheckpoint, match=r"holds no parameter|the file is empty"):
+        read_checkpoint(str(tmp_path / name))
+
+
+def test_files_of_before_pytorch_1_6_hold_the_same(tmp_path: Path) -> None:
+    state = {"a.weight": values(6, 4), "a.bias": values(6, seed=2), "lr": 0.1}
+    old = write_legacy_torch(tmp_path / "old.bin", state)
+    assert compared(write_torch(tmp_path / "new.pth", state), old).is_equal
+    old.write_bytes(old.read_bytes()[:-3])  # within the last storage
+    assert verdicts(compared(tmp_path / "new.pth", old)) == {
+        "a.weight": "equal", "a.bias": "unreadable",
+    }  # fmt: skip
+    old.write_bytes(old.read_bytes()[:-30])  # before it
+    with pytest.raises(NoCheckpoint, match="cut off"):
+        read_checkpoint(str(old))
+
+
 def test_cut_off_values_are_said_of_their_parameter(tmp_path: Path) -> None:
     whole = write_safetensors(tmp_path / "a.safetensors", STATE)
     cut = tmp_path / "b.safetensors"
     cut.write_bytes(whole.read_bytes()[:-3])
     found = compared(whole, cut)
     assert verdicts(found)["step"] == "unreadable"
+    assert [one.pair.left for one in found.unreadable] == ["step"]
+    assert answer_text(found).startswith("1 of 3 (33.3 %) parameters cannot be read")
     assert verdicts(found)["a.weight"] == "equal"

@@ -2,7 +2,7 @@
 
 Such a file is an uncompressed zip with a pickle that says type, shape and strides, and the plain
 bytes of a storage.  The pickle is never executed; the few opcodes that a tensor takes are read off
-it.
+it.  Older files hold the same without an archive.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from irtool.compare.tensors.dtypes import dtype_name, numpy_code
+from irtool.compare.tensors.formats.torch_legacy import MAGIC, legacy_parts, storages
 from irtool.compare.tensors.formats.window import Window
 from irtool.compare.tensors.model import Shape
 
@@ -59,7 +60,9 @@ def read_torch_tensors(data: Window) -> dict[str, Raw]:
     pickle, archive = _opened(data, _MOST_STATE)
     tensors = {".".join(keys): tensor for keys, tensor in _tensors_in(_stated(pickle))}
     if not tensors:
-        raise NotATensor("no tensor of PyTorch")
+        raise NotATensor(
+            "no tensors in dictionaries, as torch.save(model.state_dict(), …) writes them"
+        )
     return {name: archive.tensor(_rebuilt(tensor)) for name, tensor in tensors.items()}
 
 
@@ -93,14 +96,18 @@ class _Archive:
         dtype, key, offset, shape, strides = stated
         place = self._members.get(self._folder + b"data/" + key.encode())
         if place is None:
-            raise NotATensor(f"the storage {key} is not in the file")
+            is_archive = bool(self._folder)
+            why = f"the storage {key} is not in the file" if is_archive else "the file is cut off"
+            raise NotATensor(why)
         begin, length = place
-        width = int((numpy_code(dtype) or "|i1")[2:])
+        width = _width(dtype)
         return dtype, shape, strides, self._data.part(begin + offset * width, begin + length)
 
 
 def _opened(data: Window, most: int | None = None) -> tuple[bytes, _Archive]:
     """The pickle of a .pt file, and its storages."""
+    if bytes(data.read(0, len(MAGIC))) == MAGIC:
+        return _opened_legacy(data, most or _MOST_PICKLE)
     members = _members(data)
     pickle = next((name for name in members if name.endswith(b"data.pkl")), None)
     if pickle is None:
@@ -114,14 +121,35 @@ def _opened(data: Window, most: int | None = None) -> tuple[bytes, _Archive]:
     return text, _Archive(data, members, folder)
 
 
+def _opened_legacy(data: Window, most: int) -> tuple[bytes, _Archive]:
+    text, keys, start = legacy_parts(data, most)
+    stored: list[Any] = []
+    _stated(text, stored)
+    widths = {str(item[2]): _width(_type_of_storage(item[1])) for item in stored}
+    members = {
+        b"data/" + key.encode(): place for key, place in storages(data, keys, start, widths).items()
+    }
+    return text, _Archive(data, members, b"")
+
+
+def _width(dtype: str) -> int:
+    """Bytes of an element; 1 of types that NumPy lacks."""
+    return int((numpy_code(dtype) or "|i1")[2:])
+
+
+def _type_of_storage(kind: object) -> str:
+    """The type of its elements: ``torch FloatStorage``."""
+    return dtype_name(str(kind).rpartition(" ")[2].rpartition(".")[2])
+
+
 def _members(data: Window) -> dict[bytes, tuple[int, int]]:
     """Place and length of each stored member, read off the directory at the end."""
     tail = bytes(data.read(-22))
     if not tail.startswith(b"PK\x05\x06"):  # a comment follows, or more than 32 bits are needed
         tail = bytes(data.read(-65557))
     position = tail.rfind(b"PK\x05\x06")
-    if position < 0:
-        raise NotATensor("the file is cut off")
+    if position < 0 or len(tail) < position + 22:
+        raise NotATensor(_why_no_archive(data))
     count, _, place = struct.unpack_from("<HII", tail, position + 10)
     if place == _LARGE or count == 0xFFFF:
         tail = bytes(data.read(-65557))
@@ -142,6 +170,13 @@ def _members(data: Window) -> dict[bytes, tuple[int, int]]:
         members[text[:names]] = (local + 30 + local_names + local_extras, packed)
         place += 46 + names + extras + notes
     return members
+
+
+def _why_no_archive(data: Window) -> str:
+    if not len(data):
+        return "the file is empty"
+    is_archive = bytes(data.read(0, 2)) == b"PK"
+    return "the file is cut off" if is_archive else "it does not begin as torch.save's files do"
 
 
 def _wide(extra: bytes, packed: int, local: int) -> tuple[int, int]:
@@ -173,8 +208,13 @@ def _usual_tensor(pickle: bytes) -> Rebuilt:
     return _checked(_stated(pickle))
 
 
-def _stated(pickle: bytes) -> object:
-    """What a pickle makes, with tensors as what they are rebuilt from; nothing is called."""
+def _stated(pickle: bytes, stored: list[Any] | None = None) -> object:
+    """What a pickle makes, with tensors as what they are rebuilt from; nothing is called.
+
+    Args:
+        pickle: its bytes.
+        stored: takes what is said of each storage.
+    """
     stack: list[Any] = []
     marks: list[int] = []
     memo: dict[int, Any] = {}
@@ -203,6 +243,8 @@ def _stated(pickle: bytes) -> object:
         elif name in ("EMPTY_DICT", "EMPTY_LIST"):
             stack.append({} if name == "EMPTY_DICT" else [])
         elif name == "BINPERSID":
+            if stored is not None:
+                stored.append(stack[-1])
             stack[-1] = ("storage", stack[-1])
         elif name == "REDUCE":
             arguments, function = stack.pop(), str(stack.pop()).rpartition(" ")[2]
@@ -261,8 +303,9 @@ def _checked(value: object) -> Rebuilt:
 
 def _rebuilt(value: _Tensor) -> Rebuilt:
     (_, stored), offset, shape, strides = value[:4]
-    kind = str(stored[1]).rpartition(" ")[2].rpartition(".")[2]
-    dtype = dtype_name(kind)
-    if kind == "UntypedStorage":  # newer types have no storage of their own; offsets are elements
+    dtype = _type_of_storage(stored[1])
+    if str(stored[1]).endswith(
+        "UntypedStorage"
+    ):  # newer types have no storage of their own; offsets are elements
         dtype = dtype_name(str(value[6]).rpartition(" ")[2])
     return dtype, str(stored[2]), int(offset), tuple(shape), tuple(strides)
