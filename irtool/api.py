@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from irtool.cli.cluster_inputs import Asked
     from irtool.cli.configuration import Configuration
     from irtool.cli.plan import Planned
+    from irtool.cli.question import Question, RunOptions
     from irtool.cluster.context.model import RunContext
     from irtool.cluster.groups import GroupReport
     from irtool.cluster.hang import HangReport
@@ -52,6 +53,8 @@ Context: TypeAlias = "Mapping[str, object] | None"
 
 Result = TypeVar("Result", covariant=True)
 View = TypeVar("View")
+Sources = TypeVar("Sources")
+Options = TypeVar("Options", bound="RunOptions")
 
 
 class CannotAnswer(Exception):
@@ -202,12 +205,10 @@ def check(
         >>> answer.result.findings[0].code
         'axis-mismatch'
     """
-    from irtool.cli.check import CheckQuestion, check_answered
+    from irtool.cli.check import CheckOptions, check_answered
 
-    asked = CheckQuestion(
-        _one(source), _arguments(context, rank), _no_configuration(), graph,
-        against=None if against is None else os.fspath(against),
-    )  # fmt: skip
+    later = None if against is None else os.fspath(against)
+    asked = _question(_one(source), CheckOptions(graph=graph, against=later), context, rank)
     return _answer(lambda: check_answered(asked), lambda view: view.result)
 
 
@@ -239,11 +240,9 @@ def cost(
         >>> answer.result.shares["gradients"] < answer.result.seconds
         True
     """
-    from irtool.cli.cost import CostQuestion, cost_answered
+    from irtool.cli.cost import CostOptions, cost_answered
 
-    asked = CostQuestion(
-        _one(source), _arguments(context, rank), _no_configuration(), machine, graph=graph
-    )
+    asked = _question(_one(source), CostOptions(graph=graph, machine=machine), context, rank)
     return _answer(lambda: cost_answered(asked), lambda view: view.cost)
 
 
@@ -285,16 +284,14 @@ def plan(
         >>> answer.written("strategy")[:1]
         '{'
     """
-    from irtool.cli.plan import PlanQuestion, plan_answered, planned
+    from irtool.cli.plan import plan_answered, planned
     from irtool.cli.plan_options import Algorithm, PlanOptions
 
     options = PlanOptions(
         algorithm=Algorithm(algorithm), to=devices, machine=machine, to_stages=stages,
-        memory=None if memory is None else str(memory),
+        memory=None if memory is None else str(memory), graph=graph,
     )  # fmt: skip
-    asked = PlanQuestion(
-        _one(source), options, _arguments(context, rank), _no_configuration(), graph
-    )
+    asked = _question(_one(source), options, context, rank)
     with _heard() as notes:
         found = planned(asked)
         answered = plan_answered(found)
@@ -335,11 +332,11 @@ def memory(
         >>> irtool.memory("samples/gpt/20_validate_0080.ir").result.peak_bytes // 2**20  # MiB
         1
     """
-    from irtool.cli.memory import MemoryQuestion, memory_answered
+    from irtool.cli.memory import MemoryOptions, memory_answered
 
-    asked = MemoryQuestion(
-        [_one(source)], _arguments(context, rank), _no_configuration(), graph, machine, limit=limit
-    )
+    size = None if limit is None else str(limit)
+    options = MemoryOptions(graph=graph, machine=machine, limit=size)
+    asked = _question([_one(source)], options, context, rank)
     return _answer(lambda: memory_answered(asked), lambda view: view.worst.memory)
 
 
@@ -368,13 +365,11 @@ def pipeline(
         >>> irtool.pipeline("samples/pipeline_4_stages").result.micro_batches
         4
     """
-    from irtool.cli.pipeline import PipelineQuestion, pipeline_answered
+    from irtool.cli.pipeline import PipelineOptions, pipeline_answered
 
     sources = [source] if isinstance(source, str | os.PathLike | Run | Dump) else source
-    asked = PipelineQuestion(
-        [_one(each) for each in sources], _arguments(context, None), _no_configuration(), graph,
-        machine,
-    )  # fmt: skip
+    options = PipelineOptions(graph=graph, machine=machine)
+    asked = _question([_one(stage) for stage in sources], options, context)
     return _answer(lambda: pipeline_answered(asked), lambda view: view.pipeline)
 
 
@@ -591,15 +586,13 @@ def doctor(
         >>> first.edit.setting, first.edit.value
         ('in_strategy', '((2, 4), (1, 4))')
     """
-    from irtool.cli.doctor import DoctorQuestion, doctor_answered, run_at, tasks_named
-    from irtool.cli.machines import named_machine
+    from irtool.cli.doctor import DoctorOptions, doctor_answered
 
-    with _heard():
-        asked = DoctorQuestion(
-            run_at(_path(source)), _arguments(context, None), _no_configuration(),
-            None if against is None else run_at(_path(against)), tasks_named(tasks),
-            named_machine(machine), graph, memory, jobs,
-        )  # fmt: skip
+    options = DoctorOptions(
+        graph=graph, against=None if against is None else _path(against), only=list(tasks),
+        machine=machine, memory=None if memory is None else str(memory), jobs=jobs,
+    )  # fmt: skip
+    asked = _question(_path(source), options, context)
     return _answer(lambda: doctor_answered(asked), lambda examination: examination)
 
 
@@ -635,6 +628,15 @@ def _one(source: Source) -> str | Dump:
 
 def _path(place: Place) -> str:
     return place.path if isinstance(place, Run) else os.fspath(place)
+
+
+def _question(
+    source: Sources, options: Options, context: Context, rank: int | None = None
+) -> Question[Sources, Options]:
+    """A question as the command line asks it, but without ``irtool.toml``."""
+    from irtool.cli.question import Question
+
+    return Question(source, options, _arguments(context, rank), _no_configuration())
 
 
 def _arguments(context: Context, rank: int | None) -> ContextArguments:

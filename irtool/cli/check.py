@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from irtool.cli import complete, options
+from irtool.cli import complete
+from irtool.cli import options as shared
 from irtool.cli.answering import Answered, FindingsForm, JudgedForm, tell, write_findings
 from irtool.cli.begin import begin_of, context_of, dumps_for_why, is_later, later_dump
-from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import NO_DEVICES, ContextArguments, context_command, parallel_of
-from irtool.cli.failing import FailLevel, FailOn, fails
+from irtool.cli.declared import with_options
+from irtool.cli.failing import fails
 from irtool.cli.inputs import read_statements
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
+from irtool.cli.question import Question, RunOptions, question_of
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cli.where import read_query
 from irtool.cluster.context.model import RunContext
@@ -47,22 +49,21 @@ if TYPE_CHECKING:
     from irtool.planning.plans.edits import CauseEdits
 
 
-def _check(
-    path: Annotated[
-        str,
-        Argument(metavar="PATH", help="A begin dump, a run folder, or -.", show_default=False),
-    ],
-    format: options.JudgedFormat = JudgedForm.table,
-    operators: Annotated[bool, Option("--operators", help="A line for every operator.")] = False,
+@dataclass(frozen=True, slots=True)
+class CheckOptions(RunOptions):
+    """What the command line asks of a check, as it is typed."""
+
+    format: shared.JudgedFormat = JudgedForm.table
+    operators: Annotated[bool, Option("--operators", help="A line for every operator.")] = False
     redistributions: Annotated[
         bool, Option("--redistributions", help="A line for every edge with operators on it.")
-    ] = False,
-    parameters: Annotated[bool, Option("--parameters", help="A line for every parameter.")] = False,
-    where: options.Where = None,
+    ] = False
+    parameters: Annotated[bool, Option("--parameters", help="A line for every parameter.")] = False
+    where: shared.Where = None
     against: Annotated[
         str | None,
         Option(metavar="VALIDATE", help="Is this later dump what the strategies promise?"),
-    ] = None,
+    ] = None
     why: Annotated[
         str | None,
         Option(
@@ -70,22 +71,39 @@ def _check(
             help="Why is %123 in the validate dump?",
             complete=complete.nodes_or_query,
         ),
-    ] = None,
+    ] = None
     strategy: Annotated[
         str | None,
         Option(metavar="FILE", help="Is this saved strategy file legal; what does it change?"),
-    ] = None,
+    ] = None
     strategy_before: Annotated[
         str | None,
         Option(metavar="FILE", help="And what does it change against this one?"),
-    ] = None,
-    limit: options.Limit = None,
-    graph: options.GraphNumber = None,
-    allow_unknown: options.AllowUnknown = False,
-    fail_on: FailOn = FailLevel.info,
-    assumptions: options.Assumptions = False,
-    config: options.Config = None,
-    output_file: options.OutputFile = None,
+    ] = None
+    limit: shared.Limit = None
+    allow_unknown: shared.AllowUnknown = False
+
+    @property
+    def lists(self) -> frozenset[str]:
+        """Lists that people see: operators, redistributions, parameters."""
+        lists = {
+            "operators": self.operators or (self.where is not None and not self.redistributions),
+            "redistributions": self.redistributions,
+            "parameters": self.parameters,
+        }
+        return frozenset(name for name, is_on in lists.items() if is_on)
+
+
+CheckQuestion: TypeAlias = "Question[str | Dump, CheckOptions]"
+
+
+@with_options(CheckOptions)
+def _check(
+    path: Annotated[
+        str,
+        Argument(metavar="PATH", help="A begin dump, a run folder, or -.", show_default=False),
+    ],
+    options: CheckOptions,
     *,
     context: ContextArguments,
 ) -> int:
@@ -96,87 +114,35 @@ def _check(
 
     Exit status: 0 accepted; 1 there are findings, or a part is unknown.
     """
-    chosen: Callable[[Node], bool] = (
-        read_query("--where", where) if where is not None else lambda node: True
-    )
-    configuration = read_configuration(config)
-    load_custom_rules(configuration)
-    output = Output(output_file)
-    if strategy_before is not None and strategy is None:
+    _chosen(options)
+    question = question_of(path, options, context)
+    output = Output(options.output_file)
+    listed = options.format.of_findings
+    if options.strategy_before is not None and options.strategy is None:
         raise Failure("goes with --strategy", "--strategy-before", hint="--strategy NEW.json")
-    if why is not None and strategy is not None:
-        raise Failure("asks of a dump, and goes without --strategy", "--why")
-    files = None if strategy is None else StrategyFiles(strategy, strategy_before)
-    if why is not None:
-        if format.of_findings is not None:
-            raise Failure(f"no {format.value} of --why", "--format", hint="json is for scripts")
-        question = CheckQuestion(
-            path, context, configuration, graph, allow_unknown, against,
-            shown=CheckShown(limit=limit), fail_on=fail_on,
-        )  # fmt: skip
-        return tell(why_answered(question, why), output, format)
-    lists = {
-        "operators": operators or (where is not None and not redistributions),
-        "redistributions": redistributions,
-        "parameters": parameters,
-    }
-    shown = CheckShown(chosen, frozenset(name for name, is_on in lists.items() if is_on), limit)
-    question = CheckQuestion(
-        path, context, configuration, graph, allow_unknown, against, files, shown, fail_on
-    )
+    if options.why is not None:
+        if options.strategy is not None:
+            raise Failure("asks of a dump, and goes without --strategy", "--why")
+        if listed is not None:
+            raise Failure(f"no {listed.value} of --why", "--format", hint="json is for scripts")
+        return tell(why_answered(question, options.why), output, options.format)
     answered = check_answered(question)
-    listed = format.of_findings
     if listed is not None:
         _write_findings(output, listed, answered.result)
         return answered.status
-    return tell(answered, output, format, assumptions)
+    return tell(answered, output, options.format, options.assumptions)
 
 
 command = context_command("check", _check)
 
 
-@dataclass(frozen=True, slots=True)
-class CheckShown:
-    """What of a check people see: nodes, lists (operators, redistributions, parameters), rows."""
+def _chosen(options: CheckOptions) -> Callable[[Node], bool]:
+    """Whether people see a node.
 
-    chosen: Callable[[Node], bool] = lambda node: True
-    lists: frozenset[str] = frozenset()
-    limit: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StrategyFiles:
-    """A strategy file to judge, and one that it takes the place of."""
-
-    path: str
-    before: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CheckQuestion:
-    """What is to be checked.
-
-    Attributes:
-        source: a begin dump, its path, or a run folder.
-        context: what is said of the run.
-        configuration: ``irtool.toml``.
-        graph: the number of a run's compilation.
-        allow_unknown: whether parts that are unknown are nothing to see.
-        against: a later dump, or the run folder that holds it.
-        files: strategies that MindSpore would load.
-        shown: what people see of it.
-        fail_on: from which severity on the status is 1.
+    Raises:
+        Failure: ``--where`` is no query.
     """
-
-    source: str | Dump
-    context: ContextArguments
-    configuration: Configuration
-    graph: int | None = None
-    allow_unknown: bool = False
-    against: str | None = None
-    files: StrategyFiles | None = None
-    shown: CheckShown = field(default_factory=CheckShown)
-    fail_on: FailLevel = FailLevel.info
+    return (lambda node: True) if options.where is None else read_query("--where", options.where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +161,15 @@ def check_answered(asked: CheckQuestion) -> Answered[CheckView]:
     Raises:
         Failure: there is no such dump, or nobody says for how many devices it was compiled.
     """
-    file, dump = begin_of(asked.source, asked.context.rank, asked.graph)
-    actual = None if asked.against is None else later_dump(asked.against, dump.path)
+    options = asked.options
+    file, dump = begin_of(asked.source, asked.context.rank, options.graph)
+    actual = None if options.against is None else later_dump(options.against, dump.path)
     checked = _checked(asked, file, dump, actual)
-    view = _view(asked.shown, checked)
+    view = _view(options, checked)
     later = None if actual is None else (_compare(checked, actual), actual)
 
     def report(is_page: bool) -> Report:
-        limit = 0 if is_page else asked.shown.limit
+        limit = 0 if is_page else options.limit
         blocks = [] if later is None else against_blocks(later[0], view.path, later[1], limit)
         if checked.saved is not None:
             from irtool.report.checking.saved import saved_blocks
@@ -215,14 +182,14 @@ def check_answered(asked: CheckQuestion) -> Answered[CheckView]:
         lambda: check_answer(view, checked.context, later, _saved_answer(checked)),
         report,
         checked.context,
-        status=_status(asked, view, checked, later),
+        status=_status(options, view, checked, later),
     )
 
 
 def _checked(asked: CheckQuestion, file: InputFile, dump: Dump, later: str | None) -> _Checked:
     context = context_of(file, dump, asked.context, asked.configuration, later=later)
     parallel = parallel_of(context, file.path)
-    saved = None if asked.files is None else _saved(dump, parallel, asked.files)
+    saved = _saved(dump, parallel, asked.options)
     report = check(dump, parallel) if saved is None else saved[0].report
     context = weighed(context, report)
     report_problems(dump.problems)
@@ -231,17 +198,20 @@ def _checked(asked: CheckQuestion, file: InputFile, dump: Dump, later: str | Non
 
 
 def _saved(
-    dump: Dump, parallel: ParallelContext, files: StrategyFiles
-) -> tuple[SavedCheck, FileChanges | None]:
+    dump: Dump, parallel: ParallelContext, options: CheckOptions
+) -> tuple[SavedCheck, FileChanges | None] | None:
     """``--strategy``: what a saved file says of the network, and what otherwise than another."""
+    if options.strategy is None:
+        return None
     from irtool.cli.strategy_inputs import strategies_at
     from irtool.planning.files.saved_strategies import check_saved, file_changes
 
-    file = strategies_at(files.path)
-    before = None if files.before is None else strategies_at(files.before)
+    path, old = options.strategy, options.strategy_before
+    file = strategies_at(path)
+    before = None if old is None else strategies_at(old)
     if before is not None and before.keys != file.keys:
-        message = f"is keyed by {before.keys}, {files.path} by {file.keys}: they can't be compared"
-        raise Failure(message, str(files.before))
+        message = f"is keyed by {before.keys}, {path} by {file.keys}: they can't be compared"
+        raise Failure(message, str(old))
     changes = None if before is None else file_changes(before, file)
     return check_saved(dump, parallel, file), changes
 
@@ -255,14 +225,14 @@ def _with_contradictions(result: CheckResult, context: RunContext) -> CheckResul
     return replace(result, findings=(*result.findings, *findings))
 
 
-def _view(shown: CheckShown, checked: _Checked) -> CheckView:
+def _view(options: CheckOptions, checked: _Checked) -> CheckView:
     """What to show of a report: nodes that ``--where`` chose, in the order of the dump."""
-    report = checked.result
-    operators = [item for item in report.operators if shown.chosen(item.node)]
+    report, chosen = checked.result, _chosen(options)
+    operators = [item for item in report.operators if chosen(item.node)]
     edges = [
         edge
         for edge in report.redistributions
-        if edge.operators != () and (shown.chosen(edge.producer) or shown.chosen(edge.consumer))
+        if edge.operators != () and (chosen(edge.producer) or chosen(edge.consumer))
     ]
     origins = _files_of(checked.context)
     return CheckView(
@@ -272,8 +242,8 @@ def _view(shown: CheckShown, checked: _Checked) -> CheckView:
         redistributions=sorted(edges, key=lambda edge: edge.consumer.line),
         origin=", ".join(sorted(file for file in origins if os.path.isfile(file))),
         instead=proposals(checked.dump, report),
-        lists=shown.lists,
-        limit=shown.limit,
+        lists=options.lists,
+        limit=options.limit,
     )
 
 
@@ -304,15 +274,15 @@ def _write_findings(output: Output, form: FindingsForm, view: CheckView) -> None
 
 
 def _status(
-    asked: CheckQuestion, view: CheckView, checked: _Checked, later: tuple[Comparison, str] | None
+    options: CheckOptions, view: CheckView, checked: _Checked, later: tuple[Comparison, str] | None
 ) -> int:
     refused = view.result.accepted is False
-    disagrees = later is not None and not _agrees(later[0], asked.allow_unknown)
-    unknown = view.result.accepted is None and not asked.allow_unknown
+    disagrees = later is not None and not _agrees(later[0], options.allow_unknown)
+    unknown = view.result.accepted is None and not options.allow_unknown
     severe = [finding for finding in view.result.findings if finding.severity != "info"]
-    graded = (*checked.dump.problems, *(severe if not asked.allow_unknown else ()))
+    graded = (*checked.dump.problems, *(severe if not options.allow_unknown else ()))
     return fails(
-        asked.fail_on,
+        options.fail_on,
         "error" if refused else None,
         "warning" if disagrees else None,
         "info" if unknown else None,
@@ -345,7 +315,7 @@ def why_answered(asked: CheckQuestion, why: str) -> Answered[list[Cause]]:
     """The causes of nodes of a later dump.
 
     Args:
-        asked: the dump or run folder, and with ``against`` the later dump.
+        asked: of a dump or run folder; ``against`` names the later dump.
         why: a node's id, or a query.
 
     Raises:
@@ -355,8 +325,8 @@ def why_answered(asked: CheckQuestion, why: str) -> Answered[list[Cause]]:
         chosen: Callable[[Node], bool] = lambda node: node.id == why  # noqa: E731 - one type for both branches
     else:
         chosen = read_query("--why", why)
-    path = str(asked.source)
-    later, begin = dumps_for_why(path, asked.against, asked.context.rank, asked.graph)
+    path, options = str(asked.source), asked.options
+    later, begin = dumps_for_why(path, options.against, asked.context.rank, options.graph)
     checked = None
     if begin is not None:
         try:
@@ -376,9 +346,9 @@ def why_answered(asked: CheckQuestion, why: str) -> Answered[list[Cause]]:
     return Answered(
         causes,
         lambda: WhyAnswer(path=dump.path, why=[node_cause(cause, found) for cause in causes]),
-        lambda is_page: why_report(title, causes, before, asked.shown.limit, dump, is_page, found),
+        lambda is_page: why_report(title, causes, before, options.limit, dump, is_page, found),
         RunContext(None),
-        status=fails(asked.fail_on, "info" if unknown and not asked.allow_unknown else None),
+        status=fails(options.fail_on, "info" if unknown and not options.allow_unknown else None),
     )
 
 

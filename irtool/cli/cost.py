@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from irtool.cli import options
+from irtool.cli import options as shared
 from irtool.cli.answering import Answered, AnswerForm, tell
 from irtool.cli.begin import begin_of, context_of
-from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command, parallel_of
-from irtool.cli.failing import FailLevel, FailOn, fails
+from irtool.cli.declared import with_options
+from irtool.cli.failing import fails
 from irtool.cli.inputs import read_statements
 from irtool.cli.machines import named_machine, with_overlap
 from irtool.cli.memory_inputs import sized, sizes_of
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
 from irtool.cli.profile_inputs import graph_that_ran, has_begin, measured_memory, profile_at
+from irtool.cli.question import Question, RunOptions, question_of
 from irtool.cli.report import Failure, report_problems
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.context.weigh import weighed
@@ -45,22 +45,20 @@ class Format(str, Enum):
     perfetto = "perfetto"
 
 
-def _cost(
-    path: Annotated[
-        str,
-        Argument(metavar="BEGIN", help="A begin dump, a run folder, or -.",
-                       show_default=False),
-    ],
+@dataclass(frozen=True, slots=True)
+class CostOptions(RunOptions):
+    """What the command line asks of a step's cost, as it is typed."""
+
     format: Annotated[
         Format,
         Option(
             "--format", "-f", help="table is for people; perfetto is the predicted step as a trace."
         ),
-    ] = Format.table,
-    machine: options.MachineName = None,
-    overlap: options.Overlap = None,
-    bind: options.Bind = None,
-    limit: options.Limit = None,
+    ] = Format.table
+    machine: shared.MachineName = None
+    overlap: shared.Overlap = None
+    bind: shared.Bind = None
+    limit: shared.Limit = None
     profile: Annotated[
         str | None,
         Option(
@@ -68,16 +66,23 @@ def _cost(
             help="What was measured beside the model: kernel_details.csv, or a profile's folder.",
             show_default="from the run folder",
         ),
-    ] = None,
-    graph: options.GraphNumber = None,
-    allow_unknown: options.AllowUnknown = False,
-    fail_on: FailOn = FailLevel.info,
-    assumptions: options.Assumptions = False,
-    config: options.Config = None,
-    output_file: options.OutputFile = None,
+    ] = None
+    allow_unknown: shared.AllowUnknown = False
+
+
+CostQuestion: TypeAlias = "Question[str | Dump, CostOptions]"
+
+
+@with_options(CostOptions)
+def _cost(
+    path: Annotated[
+        str,
+        Argument(metavar="BEGIN", help="A begin dump, a run folder, or -.", show_default=False),
+    ],
+    options: CostOptions,
     *,
     context: ContextArguments,
-) -> int:  # fmt: skip
+) -> int:
     """Where does a step go: arithmetic, communication by cause, redistribution, the optimizer?
 
     Where a profile is in the run folder, or named, what it measured stands beside the model. A run
@@ -85,61 +90,27 @@ def _cost(
 
     Exit status: 0; 1 MindSpore would refuse the dump's strategies, or a part can't be priced.
     """
-    if limit is not None and format is not Format.table:
-        message = f"goes with --format table, not with {format.value}"
+    form = options.format
+    if options.limit is not None and form is not Format.table:
+        message = f"goes with --format table, not with {form.value}"
         raise Failure(message, "--limit", hint="--format table")
-    configuration = read_configuration(config)
-    load_custom_rules(configuration)
-    asked = CostQuestion(
-        path, context, configuration, machine, sizes_of(bind or ()), limit, profile, graph,
-        allow_unknown, overlap, fail_on, format is Format.html,
-    )  # fmt: skip
-    if not has_begin(path, context.rank, graph):
-        return _tell_graph(asked, format, output_file)
+    asked = question_of(path, options, context)
+    if not has_begin(path, context.rank, options.graph):
+        return _tell_graph(asked)
     answered = cost_answered(asked)
-    output = Output(output_file)
-    if format is Format.perfetto:
+    output = Output(options.output_file)
+    if form is Format.perfetto:
         from irtool.report.trace import trace_pieces
 
         view = answered.result
         for piece in trace_pieces(sorted(view.stages) or [(view.report.context.stage, view.cost)]):
             output.write(piece)
         output.close()
-        return fails(fail_on, "error" if view.report.accepted is False else None)
-    return tell(answered, output, AnswerForm(format.value), assumptions)
+        return fails(options.fail_on, "error" if view.report.accepted is False else None)
+    return tell(answered, output, AnswerForm(form.value), options.assumptions)
 
 
-@dataclass(frozen=True, slots=True)
-class CostQuestion:
-    """What is to be priced.
-
-    Attributes:
-        source: a begin dump, its path, or a run folder.
-        context: what is said of the run.
-        configuration: ``irtool.toml``.
-        machine: a built-in machine's name, or a file; None: that of the context's target.
-        sizes: of unknown dimensions, by name.
-        limit: rows that text shows.
-        profile: what was measured: a file or a folder; None: that of the run folder.
-        graph: the number of a run's compilation.
-        allow_unknown: whether parts without a price are nothing to see.
-        overlap: as ``--overlap`` is written; None: the machine's.
-        fail_on: from which severity on the status is 1.
-        has_pictures: whether pictures are wanted, which take more to make.
-    """
-
-    source: str | Dump
-    context: ContextArguments
-    configuration: Configuration
-    machine: str | None = None
-    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
-    limit: int | None = None
-    profile: str | None = None
-    graph: int | None = None
-    allow_unknown: bool = False
-    overlap: str | None = None
-    fail_on: FailLevel = FailLevel.info
-    has_pictures: bool = False
+command = context_command("cost", _cost)
 
 
 def cost_answered(asked: CostQuestion) -> Answered[CostView]:
@@ -152,30 +123,30 @@ def cost_answered(asked: CostQuestion) -> Answered[CostView]:
     from irtool.planning.plans.cost_report import step_cost
     from irtool.report.cost import CostView, cost_answer, cost_report, usual_assumptions
 
-    rank, graph = asked.context.rank, asked.graph
+    options, rank, graph = asked.options, asked.context.rank, asked.options.graph
     path = asked.source if isinstance(asked.source, str) else ""
-    measured = profile_at(path, asked.profile, rank) if path or asked.profile else None
+    measured = profile_at(path, options.profile, rank) if path or options.profile else None
     file, read = begin_of(asked.source, rank, graph)
     report_problems(read.problems)
-    dump = sized(read, file.path, asked.sizes)
-    named = named_machine(asked.machine)
+    dump = sized(read, file.path, sizes_of(options.bind or ()))
+    named = named_machine(options.machine)
     known = context_of(file, read, asked.context, asked.configuration, named)
     parallel = parallel_of(known, file.path)
-    chosen = with_overlap(named or default_machine(parallel.target), asked.overlap)
+    chosen = with_overlap(named or default_machine(parallel.target), options.overlap)
     report = of_what_was_read(check(dump, parallel), dump)
     known = weighed(known, report)
     if not report.operators:
         reason = report.findings[0].message if report.findings else "nothing here has a strategy"
         raise Failure(f"nothing can be priced: {reason}", file.path)
     view = CostView(
-        step_cost(structure_of(dump, parallel), report, chosen), report, file.path, asked.limit
+        step_cost(structure_of(dump, parallel), report, chosen), report, file.path, options.limit
     )
     if parallel.stages > 1 and os.path.isdir(path):
         view, dump = _slowest(path, parallel, chosen, graph, (view, dump))
     if measured is not None:
         ran = graph_that_ran(path or file.path, rank, graph)
         joined = _joined(measured, path or file.path, chosen, ran)
-        memory = measured_memory(joined, path, rank) if asked.has_pictures else None
+        memory = measured_memory(joined, path, rank) if options.format is Format.html else None
         view = replace(view, measured=joined, memory=memory)
     incomplete = bool(view.cost.unknown) or view.report.accepted is None
     refused = view.report.accepted is False
@@ -186,15 +157,12 @@ def cost_answered(asked: CostQuestion) -> Answered[CostView]:
         known,
         usual_assumptions(view.cost),
         fails(
-            asked.fail_on,
+            options.fail_on,
             "error" if refused else None,
-            "info" if incomplete and not asked.allow_unknown else None,
+            "info" if incomplete and not options.allow_unknown else None,
             those=(problem.severity for problem in dump.problems),
         ),
     )
-
-
-command = context_command("cost", _cost)
 
 
 def _joined(profile: Profile, path: str, machine: Machine, dump: Dump | None) -> MeasuredStep:
@@ -215,30 +183,31 @@ def _joined(profile: Profile, path: str, machine: Machine, dump: Dump | None) ->
     return step
 
 
-def _tell_graph(asked: CostQuestion, format: Format, output_file: str | None) -> int:
+def _tell_graph(asked: Question[str, CostOptions]) -> int:
     """The cost of a run without a parallel pass; the exit status."""
     from irtool.cluster.modelled import modelled_step
     from irtool.report.measured import GraphCostView, graph_cost_answer, graph_cost_report
 
-    path, rank, graph = str(asked.source), asked.context.rank, asked.graph
-    profile = profile_at(path, asked.profile, rank)
+    path, rank, options = asked.source, asked.context.rank, asked.options
+    graph, form = options.graph, options.format
+    profile = profile_at(path, options.profile, rank)
     dump = graph_that_ran(path, rank, graph)
     if dump is None:
         hint = "MS_DEV_SAVE_GRAPHS=2 writes graph_build_*.ir and validate"
         raise Failure("no dump of what ran is here", path, hint=hint)
     report_problems(dump.problems)
-    chosen = named_machine(asked.machine) or default_machine()
+    chosen = named_machine(options.machine) or default_machine()
     step = None if profile is None else _joined(profile, path, chosen, dump)
-    memory = measured_memory(step, path, rank) if step and asked.has_pictures else None
-    view = GraphCostView(modelled_step(dump, chosen), step, asked.limit, memory)
-    if format is Format.perfetto:
+    memory = measured_memory(step, path, rank) if step and form is Format.html else None
+    view = GraphCostView(modelled_step(dump, chosen), step, options.limit, memory)
+    if form is Format.perfetto:
         from irtool.report.trace import kernel_trace_pieces
 
-        output = Output(output_file)
+        output = Output(options.output_file)
         for piece in kernel_trace_pieces(view.modelled, step):
             output.write(piece)
         output.close()
-        return fails(asked.fail_on, those=(problem.severity for problem in dump.problems))
+        return fails(options.fail_on, those=(problem.severity for problem in dump.problems))
     known = RunContext(None)
     answered = Answered(
         view,
@@ -246,12 +215,12 @@ def _tell_graph(asked: CostQuestion, format: Format, output_file: str | None) ->
         lambda is_page: graph_cost_report(view, is_page),
         known,
         status=fails(
-            asked.fail_on,
-            "info" if view.modelled.unknown and not asked.allow_unknown else None,
+            options.fail_on,
+            "info" if view.modelled.unknown and not options.allow_unknown else None,
             those=(problem.severity for problem in dump.problems),
         ),
     )
-    return tell(answered, Output(output_file), AnswerForm(format.value))
+    return tell(answered, Output(options.output_file), AnswerForm(form.value))
 
 
 def _slowest(

@@ -66,14 +66,16 @@ def with_signature(function: Any, parameters: Sequence[inspect.Parameter]) -> An
 
 
 def parameters_of(options: type[Any]) -> dict[str, inspect.Parameter]:
-    """The fields of a dataclass as parameters of a command."""
+    """The fields of a dataclass as parameters of a command, its own before inherited ones."""
     hints = typing.get_type_hints(options, include_extras=True)
     kind = inspect.Parameter.KEYWORD_ONLY
+    bases = filter(dataclasses.is_dataclass, options.__mro__[1:])
+    inherited = {field.name for base in bases for field in dataclasses.fields(base)}
     return {
         field.name: inspect.Parameter(
             field.name, kind, default=field.default, annotation=hints[field.name]
         )
-        for field in dataclasses.fields(options)
+        for field in sorted(dataclasses.fields(options), key=lambda field: field.name in inherited)
     }
 
 

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from irtool.cli import options
+from irtool.cli import options as shared
 from irtool.cli.answering import Answered, AnswerForm, tell
-from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command, given_by
+from irtool.cli.declared import with_options
 from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.help import OUTPUT
 from irtool.cli.machines import named_machine
@@ -23,6 +23,7 @@ from irtool.cli.memory_inputs import size_of
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
 from irtool.cli.prefetch import prefetch_classes
+from irtool.cli.question import Question, RunOptions, question_of
 from irtool.cli.report import Failure, note
 from irtool.cluster.context.model import RunContext
 from irtool.syntax.run import Run, load_run
@@ -32,22 +33,23 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from irtool.cluster.context.given import Given
-    from irtool.cluster.machine import Machine
     from irtool.diagnosis.diagnosis import Task
     from irtool.diagnosis.examine import Examination
 
 
-def _doctor(
-    path: Annotated[str, Argument(metavar="RUN", help="A run folder.", show_default=False)],
-    format: options.AnswerFormat = AnswerForm.table,
+@dataclass(frozen=True, slots=True)
+class DoctorOptions(RunOptions):
+    """What the command line asks of a run's examination, as it is typed."""
+
+    format: shared.AnswerFormat = AnswerForm.table
     against: Annotated[
         str | None,
         Option(metavar="RUN", help="A healthy run, or one of another device."),
-    ] = None,
+    ] = None
     only: Annotated[
         list[str] | None,
         Option("--task", metavar="TASK", help="Only this question (may be repeated)."),
-    ] = None,
+    ] = None
     open_page: Annotated[
         bool,
         Option(
@@ -55,18 +57,23 @@ def _doctor(
             help="Write a page with everything that it links, and show it in a browser.",
             group=OUTPUT,
         ),
-    ] = False,
-    machine: options.MachineName = None,
+    ] = False
+    machine: shared.MachineName = None
     memory: Annotated[
         str | None, Option("--memory", metavar="SIZE", help="Of one device, 64GiB say.")
-    ] = None,
-    jobs: options.Jobs = None,
-    limit: options.Limit = None,
-    graph: options.GraphNumber = None,
-    fail_on: FailOn = FailLevel.warning,
-    assumptions: options.Assumptions = False,
-    config: options.Config = None,
-    output_file: options.OutputFile = None,
+    ] = None
+    jobs: shared.Jobs = None
+    limit: shared.Limit = None
+    fail_on: FailOn = FailLevel.warning
+
+
+DoctorQuestion: TypeAlias = "Question[str, DoctorOptions]"
+
+
+@with_options(DoctorOptions)
+def _doctor(
+    path: Annotated[str, Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    options: DoctorOptions,
     *,
     context: ContextArguments,
 ) -> int:
@@ -76,53 +83,16 @@ def _doctor(
     """
     from irtool.report.doctor.report import commands_of
 
-    configuration = read_configuration(config)
-    load_custom_rules(configuration)
-    asked = DoctorQuestion(
-        run_at(path), context, configuration, None if against is None else run_at(against),
-        tasks_named(only or []), named_machine(machine), graph,
-        None if memory is None else size_of(memory, "--memory"), jobs, limit, fail_on,
-    )  # fmt: skip
+    asked, file = question_of(path, options, context), options.output_file
     pages: list[tuple[str, str]] = []
     with _progress() as progress, _no_full_collections():
         answered = doctor_answered(asked, progress, pages)
-    if open_page and output_file is not None:
-        pages += _pages(commands_of(answered.result), os.path.dirname(output_file) or os.curdir)
-    return tell(answered, Output(output_file), format, assumptions)
+    if options.open_page and file is not None:
+        pages += _pages(commands_of(answered.result), os.path.dirname(file) or os.curdir)
+    return tell(answered, Output(file), options.format, options.assumptions)
 
 
 command = context_command("doctor", _doctor)
-
-
-@dataclass(frozen=True, slots=True)
-class DoctorQuestion:
-    """Which run is to be examined, and for what.
-
-    Attributes:
-        run: its folder.
-        context: what is said of it.
-        configuration: ``irtool.toml``.
-        against: the other run, healthy or of another device.
-        tasks: the questions; none: all of them.
-        machine: what things cost; None: the usual machine of the context's target.
-        graph: the number of the run's compilation.
-        memory: bytes of a device.
-        jobs: processes at a time; None: as many as there are processors.
-        limit: rows that text shows.
-        fail_on: from which severity on the status is 1.
-    """
-
-    run: Run
-    context: ContextArguments
-    configuration: Configuration
-    against: Run | None = None
-    tasks: tuple[Task, ...] = ()
-    machine: Machine | None = None
-    graph: int | None = None
-    memory: int | None = None
-    jobs: int | None = None
-    limit: int | None = None
-    fail_on: FailLevel = FailLevel.warning
 
 
 def doctor_answered(
@@ -138,7 +108,7 @@ def doctor_answered(
         pages: of single questions, that the page links to: what each asks, and its file.
 
     Raises:
-        Failure: what is said of the context makes no sense.
+        Failure: nothing of a run is there, or what is said of it makes no sense.
     """
     from irtool.diagnosis.diagnosis import CannotJudge
     from irtool.diagnosis.examine import examine
@@ -146,16 +116,22 @@ def doctor_answered(
     from irtool.report.doctor.answer import doctor_answer
     from irtool.report.doctor.report import doctor_report
 
-    def given(dump: str) -> Given:
-        return given_by(asked.context, asked.configuration, dump, asked.run.path)
+    options = asked.options
+    run = _run_at(asked.source)
+    against = None if options.against is None else _run_at(options.against)
+    tasks, machine = _tasks_named(options.only or ()), named_machine(options.machine)
+    memory = None if options.memory is None else size_of(options.memory, "--memory")
 
-    subject = Subject(asked.run, given, asked.machine, asked.against, asked.graph, asked.memory)
+    def given(dump: str) -> Given:
+        return given_by(asked.context, asked.configuration, dump, run.path)
+
+    subject = Subject(run, given, machine, against, options.graph, memory)
     with suppress(LookupError, DumpError):  # examining says what of it can't be judged
-        picked = asked.run.compilation(asked.graph)
+        picked = run.compilation(options.graph)
         if picked.chosen:
             note(picked.chosen)
-        prefetch_classes(asked.run.classes(asked.graph))
-    examination = examine(subject, asked.tasks, asked.jobs, progress)
+        prefetch_classes(run.classes(options.graph))
+    examination = examine(subject, tasks, options.jobs, progress)
     try:
         known = subject.context
     except CannotJudge:
@@ -163,13 +139,13 @@ def doctor_answered(
     return Answered(
         examination,
         lambda: doctor_answer(examination, known),
-        lambda is_page: doctor_report(examination, asked.limit, is_page, pages),
+        lambda is_page: doctor_report(examination, options.limit, is_page, pages),
         known,
-        status=fails(asked.fail_on, those=(finding.severity for finding in examination.findings)),
+        status=fails(options.fail_on, those=(finding.severity for finding in examination.findings)),
     )
 
 
-def run_at(path: str) -> Run:
+def _run_at(path: str) -> Run:
     """A run folder with something in it.
 
     Raises:
@@ -189,7 +165,7 @@ def run_at(path: str) -> Run:
     return run
 
 
-def tasks_named(names: Sequence[str]) -> tuple[Task, ...]:
+def _tasks_named(names: Sequence[str]) -> tuple[Task, ...]:
     """Questions by their names.
 
     Raises:

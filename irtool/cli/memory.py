@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
-from irtool.cli import options
+from irtool.cli import options as shared
 from irtool.cli.answering import Answered, DrawnForm, tell
-from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
-from irtool.cli.failing import FailLevel, FailOn, fails
+from irtool.cli.declared import with_options
+from irtool.cli.failing import fails
 from irtool.cli.machines import named_machine
 from irtool.cli.memory_inputs import (
     Layout,
@@ -27,9 +27,10 @@ from irtool.cli.memory_inputs import (
 )
 from irtool.cli.output import Output
 from irtool.cli.parameters import Option
-from irtool.cluster.machine import Machine, default_machine
-from irtool.cluster.memory import VALIDATE_ERROR, MemoryOptions, memory
-from irtool.cluster.memory_plan import MemoryPlan, memory_plan
+from irtool.cli.question import Question, RunOptions, question_of
+from irtool.cluster.machine import default_machine
+from irtool.cluster.memory import VALIDATE_ERROR, MemoryCounting, memory
+from irtool.cluster.memory_plan import memory_plan
 from irtool.cluster.recorded_order import recorded_launches
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Severity
@@ -63,14 +64,16 @@ COUNTED = "How it is counted"
 """A group of options."""
 
 
-def _memory(
-    paths: options.Paths,
-    format: options.DrawnFormat = DrawnForm.table,
+@dataclass(frozen=True, slots=True)
+class MemoryOptions(RunOptions):
+    """What the command line asks of memory, as it is typed."""
+
+    format: shared.DrawnFormat = DrawnForm.table
     limit: Annotated[
         str | None,
         Option(metavar="SIZE", help="Does it fit? 60GiB of a device; exit 1 if not."),
-    ] = None,
-    bind: options.Bind = None,
+    ] = None
+    bind: shared.Bind = None
     order: Annotated[
         Order | None,
         Option(
@@ -78,11 +81,11 @@ def _memory(
             show_default="as recorded, else bfs",
             group=COUNTED,
         ),
-    ] = None,
+    ] = None
     rounding: Annotated[
         Rounding,
         Option(help="Of tensors: by the memory pool, by Somas, or not at all.", group=COUNTED),
-    ] = Rounding.pool,
+    ] = Rounding.pool
     views: Annotated[
         bool,
         Option(
@@ -90,11 +93,11 @@ def _memory(
             help="Transpose, Split and slices are views, not copies.",
             group=COUNTED,
         ),
-    ] = False,
+    ] = False
     hccl_buffer: Annotated[
         str,
         Option(metavar="SIZE", help="Of one communicator (HCCL_BUFFSIZE).", group=COUNTED),
-    ] = "200MiB",
+    ] = "200MiB"
     input_copies: Annotated[
         int,
         Option(
@@ -104,19 +107,47 @@ def _memory(
             help="Batches a device holds: 2 with dataset sink.",
             group=COUNTED,
         ),
-    ] = 1,
-    machine: options.MachineName = None,
-    layers: Annotated[bool, Option("--layers", help="What stays, layer by layer.")] = False,
-    servers: Annotated[
-        bool, Option("--servers", help="What parameter server mode would move.")
-    ] = False,
-    rows: options.Rows = None,
-    graph: options.GraphNumber = None,
-    allow_unknown: options.AllowUnknown = False,
-    fail_on: FailOn = FailLevel.info,
-    assumptions: options.Assumptions = False,
-    config: options.Config = None,
-    output_file: options.OutputFile = None,
+    ] = 1
+    machine: shared.MachineName = None
+    layers: Annotated[bool, Option("--layers", help="What stays, layer by layer.")] = False
+    servers: Annotated[bool, Option("--servers", help="What parameter server mode would move.")] = (
+        False
+    )
+    rows: shared.Rows = None
+    allow_unknown: shared.AllowUnknown = False
+
+    @property
+    def counting(self) -> MemoryCounting:
+        """How memory is counted.
+
+        Raises:
+            Failure: ``--hccl-buffer`` is no size.
+        """
+        return MemoryCounting(
+            (self.order or Order.bfs).value,
+            self.rounding.value,
+            self.views,
+            size_of(self.hccl_buffer, "--hccl-buffer"),
+            self.input_copies,
+        )
+
+    @property
+    def device_bytes(self) -> int | None:
+        """Bytes of a device; None where nobody says them.
+
+        Raises:
+            Failure: ``--limit`` is no size.
+        """
+        return None if self.limit is None else size_of(self.limit, "--limit")
+
+
+MemoryQuestion: TypeAlias = "Question[Sequence[str | Dump], MemoryOptions]"
+
+
+@with_options(MemoryOptions)
+def _memory(
+    paths: shared.Paths,
+    options: MemoryOptions,
     *,
     context: ContextArguments,
 ) -> int:
@@ -125,66 +156,13 @@ def _memory(
     Reads a validate dump, or a run folder: then one dump of each class of equal ranks, the worst
     rank first. Exit status: 0 fine; 1 it does not fit, or a part is unknown.
     """
-    configuration = read_configuration(config)
-    load_custom_rules(configuration)
-    most = None if limit is None else size_of(limit, "--limit")
-    counting = MemoryOptions(
-        (order or Order.bfs).value,
-        rounding.value,
-        views,
-        size_of(hccl_buffer, "--hccl-buffer"),
-        input_copies,
+    asked = question_of(paths, options, context)
+    return tell(
+        memory_answered(asked), Output(options.output_file), options.format, options.assumptions
     )
-    asked = MemoryQuestion(
-        paths, context, configuration, graph, machine, sizes_of(bind or []), most, counting,
-        order is None, allow_unknown, MemoryShown(layers, servers, rows), fail_on,
-    )  # fmt: skip
-    return tell(memory_answered(asked), Output(output_file), format, assumptions)
 
 
 command = context_command("memory", _memory)
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryShown:
-    """What of an answer people see: layers, parameter servers, how many rows."""
-
-    layers: bool = False
-    servers: bool = False
-    rows: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryQuestion:
-    """Whose memory is to be counted, and how.
-
-    Attributes:
-        sources: dumps, their paths, or a run folder.
-        context: what is said of the run.
-        configuration: ``irtool.toml``.
-        graph: the number of a run's compilation.
-        machine: a built-in machine's name, or a file; None: that of the context's target.
-        sizes: of unknown dimensions, by name.
-        limit: bytes of a device.
-        counting: rounding, order of launches, buffers.
-        by_record: whether an order that the run recorded goes before that of ``counting``.
-        allow_unknown: whether parts that are unknown are nothing to see.
-        shown: what people see of it.
-        fail_on: from which severity on the status is 1.
-    """
-
-    sources: Sequence[str | Dump]
-    context: ContextArguments
-    configuration: Configuration
-    graph: int | None = None
-    machine: str | None = None
-    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
-    limit: int | None = None
-    counting: MemoryOptions = field(default_factory=MemoryOptions)
-    by_record: bool = True
-    allow_unknown: bool = False
-    shown: MemoryShown = field(default_factory=MemoryShown)
-    fail_on: FailLevel = FailLevel.info
 
 
 def memory_answered(asked: MemoryQuestion) -> Answered[MemoryView]:
@@ -193,15 +171,21 @@ def memory_answered(asked: MemoryQuestion) -> Answered[MemoryView]:
     Raises:
         Failure: nothing can be read, or a value makes no sense.
     """
-    ranks = read_ranks(asked.sources, asked.context.rank, asked.graph)
-    ranks = [with_sizes(one, asked.sizes) for one in ranks]
-    named = named_machine(asked.machine)
+    options = asked.options
+    counting, limit, sizes = options.counting, options.device_bytes, sizes_of(options.bind or ())
+    ranks = read_ranks(asked.source, asked.context.rank, options.graph)
+    ranks = [with_sizes(one, sizes) for one in ranks]
+    named = named_machine(options.machine)
     layout = layout_of(ranks, asked.context, asked.configuration, named)
     ranks = placed(ranks, layout)
     model = named or default_machine(target_of(layout.context))
-    counted, plan = _worst_first(asked, layout, model, ranks)
-    shown = asked.shown
-    view = MemoryView(counted, asked.limit, shown.layers, shown.servers, shown.rows)
+    counted = [_counted(counting, options.order is None, layout, one) for one in ranks]
+    counted.sort(key=lambda one: (-one.memory.device_bytes.low, one.rank or 0))
+    worst = counted[0]
+    # Options are tried on the rank that needs most only.
+    plan = memory_plan(worst.memory, model, limit, layout.stages or 1)
+    classes = (replace(worst, plan=plan), *counted[1:])
+    view = MemoryView(classes, limit, options.layers, options.servers, options.rows)
     wrong = any(one.dump.problems for one in ranks) or layout.context.contradictions
     return Answered(
         view,
@@ -209,31 +193,22 @@ def memory_answered(asked: MemoryQuestion) -> Answered[MemoryView]:
         lambda is_page: memory_report(view, is_page),
         layout.context,
         status=fails(
-            asked.fail_on,
+            options.fail_on,
             "warning" if wrong else None,
-            those=_severities(view, asked.allow_unknown),
+            those=_severities(view, options.allow_unknown),
         ),
     )
 
 
-def _worst_first(
-    asked: MemoryQuestion, layout: Layout, machine: Machine, dumps: Sequence[RankDump]
-) -> tuple[tuple[RankMemory, ...], MemoryPlan]:
-    """Each class of ranks, the one that needs most first; options are tried on that one only."""
-    counted = [_counted(asked, layout, one) for one in dumps]
-    counted.sort(key=lambda one: (-one.memory.device_bytes.low, one.rank or 0))
-    worst = counted[0]
-    plan = memory_plan(worst.memory, machine, asked.limit, layout.stages or 1)
-    return (replace(worst, plan=plan), *counted[1:]), plan
-
-
-def _counted(asked: MemoryQuestion, layout: Layout, one: RankDump) -> RankMemory:
+def _counted(
+    counting: MemoryCounting, by_record: bool, layout: Layout, one: RankDump
+) -> RankMemory:
     """What a rank holds: of what the backend built where that is there, as it was launched."""
     dump = one.built or one.dump
     order = one.order
-    if order is None or not asked.by_record:
+    if order is None or not by_record:
         dump = one.dump
-        held, shown = memory(dump, asked.counting), None
+        held, shown = memory(dump, counting), None
     else:
         whole = dump.whole()
         launched = recorded_launches(whole, order.names) if order.names else ()
@@ -244,7 +219,7 @@ def _counted(asked: MemoryQuestion, layout: Layout, one: RankDump) -> RankMemory
         if source == "recorded" and not launched:
             source = "validate" if one.built is None else "graph_build"
         path = order.path if launched else dump.path
-        held = memory(dump, asked.counting, whole, launched or None)
+        held = memory(dump, counting, whole, launched or None)
         shown = LaunchOrder(source, path, why)
     if not is_built(dump.path) and (shown is None or shown.source == "validate"):
         held = replace(held, order_error=int(held.dynamic_bytes * VALIDATE_ERROR))

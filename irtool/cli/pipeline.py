@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.kernels import StepTime, step_times
 from irtool.artefacts.legacy import legacy_stages
-from irtool.cli import options
+from irtool.cli import options as shared
 from irtool.cli.answering import Answered, DrawnForm, tell
-from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
-from irtool.cli.failing import FailLevel, FailOn, fails
+from irtool.cli.declared import with_options
+from irtool.cli.failing import fails
 from irtool.cli.machines import named_machine
 from irtool.cli.memory_inputs import (
     Layout,
@@ -27,6 +28,7 @@ from irtool.cli.memory_inputs import (
     with_sizes,
 )
 from irtool.cli.output import Output
+from irtool.cli.question import Question, RunOptions, question_of
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import memory
@@ -39,18 +41,24 @@ from irtool.syntax.run_expand import STDIN
 from irtool.syntax.source import DumpError
 
 
+@dataclass(frozen=True, slots=True)
+class PipelineOptions(RunOptions):
+    """What the command line asks of a pipeline, as it is typed."""
+
+    format: shared.DrawnFormat = DrawnForm.table
+    bind: shared.Bind = None
+    machine: shared.MachineName = None
+    rows: shared.Rows = None
+    allow_unknown: shared.AllowUnknown = False
+
+
+PipelineQuestion: TypeAlias = "Question[Sequence[str | Dump], PipelineOptions]"
+
+
+@with_options(PipelineOptions)
 def _pipeline(
-    paths: options.Paths,
-    format: options.DrawnFormat = DrawnForm.table,
-    bind: options.Bind = None,
-    machine: options.MachineName = None,
-    rows: options.Rows = None,
-    graph: options.GraphNumber = None,
-    allow_unknown: options.AllowUnknown = False,
-    fail_on: FailOn = FailLevel.info,
-    assumptions: options.Assumptions = False,
-    config: options.Config = None,
-    output_file: options.OutputFile = None,
+    paths: shared.Paths,
+    options: PipelineOptions,
     *,
     context: ContextArguments,
 ) -> int:
@@ -59,43 +67,13 @@ def _pipeline(
     Reads a run folder with a validate dump of each stage; with fewer it says what it cannot know.
     Exit status: 0 fine; 1 a Send or Receive has no answer, or a part is unknown.
     """
-    configuration = read_configuration(config)
-    load_custom_rules(configuration)
-    asked = PipelineQuestion(
-        paths, context, configuration, graph, machine, sizes_of(bind or []), allow_unknown, rows,
-        fail_on,
-    )  # fmt: skip
-    return tell(pipeline_answered(asked), Output(output_file), format, assumptions)
+    asked = question_of(paths, options, context)
+    return tell(
+        pipeline_answered(asked), Output(options.output_file), options.format, options.assumptions
+    )
 
 
 command = context_command("pipeline", _pipeline)
-
-
-@dataclass(frozen=True, slots=True)
-class PipelineQuestion:
-    """Which pipeline is asked about.
-
-    Attributes:
-        sources: dumps of its stages, their paths, or a run folder.
-        context: what is said of the run.
-        configuration: ``irtool.toml``.
-        graph: the number of a run's compilation.
-        machine: a built-in machine's name, or a file; None: that of the context's target.
-        sizes: of unknown dimensions, by name.
-        allow_unknown: whether parts that are unknown are nothing to see.
-        rows: that text shows.
-        fail_on: from which severity on the status is 1.
-    """
-
-    sources: Sequence[str | Dump]
-    context: ContextArguments
-    configuration: Configuration
-    graph: int | None = None
-    machine: str | None = None
-    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
-    allow_unknown: bool = False
-    rows: int | None = None
-    fail_on: FailLevel = FailLevel.info
 
 
 def pipeline_answered(asked: PipelineQuestion) -> Answered[PipelineView]:
@@ -104,17 +82,18 @@ def pipeline_answered(asked: PipelineQuestion) -> Answered[PipelineView]:
     Raises:
         Failure: nothing can be read, or nobody says how many stages there are.
     """
-    ranks = read_ranks(asked.sources, asked.context.rank, asked.graph)
-    ranks = [with_sizes(one, asked.sizes) for one in ranks]
-    named = named_machine(asked.machine)
+    options, sizes = asked.options, sizes_of(asked.options.bind or ())
+    ranks = read_ranks(asked.source, asked.context.rank, options.graph)
+    ranks = [with_sizes(one, sizes) for one in ranks]
+    named = named_machine(options.machine)
     layout = layout_of(ranks, asked.context, asked.configuration, named)
     model = named or default_machine(target_of(layout.context))
     result = pipeline(_inputs(ranks, layout), layout.stages or 1, layout.devices or 1, model)
-    first = asked.sources[0]
+    first = asked.source[0]
     name = ranks[0].path if isinstance(first, Dump) or first == STDIN else first
-    more = len(asked.sources) - 1
+    more = len(asked.source) - 1
     path = f"{name} and {more} more" if more else name
-    view = PipelineView(path, result, model, asked.rows, _measured(first, layout))
+    view = PipelineView(path, result, model, options.rows, _measured(first, layout))
     problems = [problem for one in ranks for problem in one.dump.problems]
     return Answered(
         view,
@@ -122,10 +101,10 @@ def pipeline_answered(asked: PipelineQuestion) -> Answered[PipelineView]:
         lambda is_page: pipeline_report(view, is_page),
         layout.context,
         status=fails(
-            asked.fail_on,
+            options.fail_on,
             "warning" if layout.context.contradictions else None,
             "error" if _hangs(result) else None,
-            "info" if _is_unknown(result) and not asked.allow_unknown else None,
+            "info" if _is_unknown(result) and not options.allow_unknown else None,
             those=(problem.severity for problem in problems),
         ),
     )

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from irtool.cli import options as shared
 from irtool.cli.answering import Answered, AnswerForm, tell
 from irtool.cli.begin import begin_of, context_of, find_begin
-from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
+from irtool.cli.configuration import Configuration
 from irtool.cli.context import ContextArguments, context_command, parallel_of
 from irtool.cli.cost import read_begin
 from irtool.cli.declared import with_options
-from irtool.cli.failing import FailLevel, FailOn, fails
+from irtool.cli.failing import fails
 from irtool.cli.machines import named_machine, with_overlap
 from irtool.cli.memory_inputs import size_of, sized, sizes_of
 from irtool.cli.output import Output
-from irtool.cli.parameters import Argument, Option
+from irtool.cli.parameters import Argument
 from irtool.cli.plan_asked import horizon_of, nodes_like, pins_of, ranks_of
 from irtool.cli.plan_forms import plan_itself
-from irtool.cli.plan_options import PlanOptions, not_weighed, refuse_ignored, way_of
+from irtool.cli.plan_options import PlanForm, PlanOptions, not_weighed, refuse_ignored, way_of
 from irtool.cli.plan_request import Made, Request, made, settled
 from irtool.cli.plan_scale import scaled_network
+from irtool.cli.question import Question, question_of
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine, default_machine
@@ -35,20 +34,11 @@ if TYPE_CHECKING:
     from irtool.report.planning.view import PlanView
 
 
-class Format(str, Enum):
-    """Output formats."""
-
-    table = "table"
-    json = "json"
-    html = "html"
-    ir = "ir"
-    strategy = "strategy"
-    shard = "shard"
-    msjob = "msjob"
-
-
 PLAN_ITSELF = frozenset({"ir", "strategy", "shard", "msjob"})
 """Formats that hold the plan, and nothing about it."""
+
+
+PlanQuestion: TypeAlias = "Question[str | Dump, PlanOptions]"
 
 
 @with_options(PlanOptions)
@@ -58,14 +48,6 @@ def _plan(
         Argument(metavar="BEGIN", help="A begin dump, a run folder, or -.", show_default=False),
     ],
     options: PlanOptions,
-    format: Annotated[
-        Format, Option("--format", "-f", help="ir, strategy, shard, msjob: the plan itself.")
-    ] = Format.table,
-    assumptions: shared.Assumptions = False,
-    fail_on: FailOn = FailLevel.info,
-    graph: shared.GraphNumber = None,
-    config: shared.Config = None,
-    output_file: shared.OutputFile = None,
     *,
     context: ContextArguments,
 ) -> int:
@@ -75,46 +57,20 @@ def _plan(
     complete plan, or could not be read whole; 2 there is no plan. With --format ir, strategy, shard
     and msjob 1 says only that it could not be read whole.
     """
-    configuration = read_configuration(config)
-    load_custom_rules(configuration)
-    asked = PlanQuestion(path, options, context, configuration, graph, format.value, fail_on)
-    planning = planned(asked)
-    output = Output(output_file)
-    if format.value in PLAN_ITSELF:
+    planning = planned(question_of(path, options, context))
+    form, file = options.format, options.output_file
+    output = Output(file)
+    if form.value in PLAN_ITSELF:
         # A dump keeps the bytes that it came with; in other forms names are but comments.
-        is_dump = format is Format.ir
-        for piece in planning.written(format.value):
+        is_dump = form is PlanForm.ir
+        for piece in planning.written(form.value):
             output.write_dump(piece) if is_dump else output.write(escape_lines(piece))
         output.close()
-        if format is Format.strategy and output_file is not None and _moves_weights(planning):
-            note(f"what becomes of checkpoints: irtool ckpt {planning.path} {output_file}")
-        return fails(
-            fail_on, those=(problem.severity for problem in planning.request.dump.problems)
-        )
-    return tell(plan_answered(planning), output, AnswerForm(format.value), assumptions)
-
-
-@dataclass(frozen=True, slots=True)
-class PlanQuestion:
-    """What is to be planned.
-
-    Attributes:
-        source: a begin dump, its path, or a run folder.
-        options: how, as it is typed.
-        context: what is said of the run.
-        configuration: ``irtool.toml``.
-        graph: the number of a run's compilation.
-        form: in which the plan is written; options that would not count in it are refused.
-        fail_on: from which severity on the status is 1.
-    """
-
-    source: str | Dump
-    options: PlanOptions
-    context: ContextArguments
-    configuration: Configuration
-    graph: int | None = None
-    form: str = Format.table.value
-    fail_on: FailLevel = FailLevel.info
+        if form is PlanForm.strategy and file is not None and _moves_weights(planning):
+            note(f"what becomes of checkpoints: irtool ckpt {planning.path} {file}")
+        problems = planning.request.dump.problems
+        return fails(options.fail_on, those=(problem.severity for problem in problems))
+    return tell(plan_answered(planning), output, AnswerForm(form.value), options.assumptions)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +83,6 @@ class Planned:
         read: the dump before unknown sizes were bound.
         known: the context of the run.
         path: of the dump.
-        fail_on: from which severity on the status is 1.
         candidates: what was searched together, where this plan is one of them.
     """
 
@@ -136,7 +91,6 @@ class Planned:
     read: Dump
     known: RunContext
     path: str
-    fail_on: FailLevel = FailLevel.info
     candidates: Candidates | None = None
 
     def written(self, form: str) -> list[str]:
@@ -160,7 +114,7 @@ def planned(asked: PlanQuestion) -> Planned:
     from irtool.planning.plans.plan import CannotPlan
 
     options, context, configuration = asked.options, asked.context, asked.configuration
-    file, read = begin_of(asked.source, context.rank, asked.graph)
+    file, read = begin_of(asked.source, context.rank, options.graph)
     report_problems(read.problems)
     model = named_machine(options.machine)
     known = context_of(file, read, context, configuration, model)
@@ -170,7 +124,7 @@ def planned(asked: PlanQuestion) -> Planned:
     if network is not None:
         read = dump = network.scaled.dump
         parallel = network.context
-    _refuse(options, asked.form, dump, parallel)
+    _refuse(options, dump, parallel)
     old = _old(options.onto, context, configuration)
     request = _request(options, dump, parallel, model, old)
     request = replace(request, network=network)
@@ -181,7 +135,7 @@ def planned(asked: PlanQuestion) -> Planned:
         raise Failure(str(error), file.path) from None
     for text in (*outcome.plan.notes, *part_of(read, request.context)):
         note(text)
-    return Planned(outcome, request, read, known, file.path, asked.fail_on, candidates)
+    return Planned(outcome, request, read, known, file.path, candidates)
 
 
 def plan_answered(planning: Planned) -> Answered[PlanView]:
@@ -208,7 +162,7 @@ def plan_answered(planning: Planned) -> Answered[PlanView]:
         planning.known,
         assumed(view),
         fails(
-            planning.fail_on,
+            request.options.fail_on,
             "warning" if _has_none(planning.made, request) else None,
             "info" if _is_better(planning.made) else None,
             those=(problem.severity for problem in request.dump.problems),
@@ -216,14 +170,14 @@ def plan_answered(planning: Planned) -> Answered[PlanView]:
     )
 
 
-def _refuse(options: PlanOptions, form: str, dump: Dump, context: ParallelContext) -> None:
+def _refuse(options: PlanOptions, dump: Dump, context: ParallelContext) -> None:
     """Say what would not count.
 
     Raises:
         Failure: an option would be ignored.
     """
     way = way_of(options, dump, context)
-    refuse_ignored(way, form, options)
+    refuse_ignored(way, options)
     if said := not_weighed(way, options, dump, context):
         note(said)
 

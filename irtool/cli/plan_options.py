@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from irtool.cli import options
 from irtool.cli.declared import notes_of
 from irtool.cli.parameters import Option
+from irtool.cli.question import RunOptions
 from irtool.cli.report import Failure
 from irtool.ir.dump import Dump
 from irtool.sharding.network.context import ParallelContext
@@ -27,6 +28,18 @@ FLAGS: Mapping[Way, str] = {
     "propagation": "--algorithm propagation",
 }
 """What to write for a way; of the usual one what it is."""
+
+
+class PlanForm(str, Enum):
+    """Forms of the answer, and of the plan itself."""
+
+    table = "table"
+    json = "json"
+    html = "html"
+    ir = "ir"
+    strategy = "strategy"
+    shard = "shard"
+    msjob = "msjob"
 
 
 class Keys(str, Enum):
@@ -109,9 +122,12 @@ _OUTS_PLACE = Place(("plan", "devices"))
 
 
 @dataclass(frozen=True, slots=True)
-class PlanOptions:
+class PlanOptions(RunOptions):
     """What the command line asks of a plan, as it is typed."""
 
+    format: Annotated[
+        PlanForm, Option("--format", "-f", help="ir, strategy, shard, msjob: the plan itself.")
+    ] = PlanForm.table
     algorithm: Annotated[Algorithm, Option(help="How to search.")] = Algorithm.exact
     to: Annotated[int | None, Option(least=1, metavar="N", help="Devices to plan for.")] = None
     machine: options.MachineName = None
@@ -335,26 +351,25 @@ def _plan_alone(given: Mapping[str, object]) -> list[str]:
     ]
 
 
-def refuse_ignored(way: Way, format: str, asked: PlanOptions) -> None:
+def refuse_ignored(way: Way, asked: PlanOptions) -> None:
     """Refuse options that would not count.
 
     Args:
         way: how the plan is made.
-        format: in which it is written.
         asked: what is typed.
 
     Raises:
         Failure: an option would be ignored.
     """
-    given = asked.given()
+    given, form = asked.given(), asked.format.value
     for option, place in PLACES.items():
         if not is_given(given.get(option)):
             continue
         if place.ways and way not in place.ways:
             raise _not_this_way(option, place, way, given)
-        if place.formats and format not in place.formats:
+        if place.formats and form not in place.formats:
             wanted = " or ".join(place.formats)
-            message = f"goes with --format {wanted}, not with {format}"
+            message = f"goes with --format {wanted}, not with {form}"
             raise Failure(message, option, hint=f"--format {place.formats[0]}")
     if asked.names is not None and asked.keys is Keys.parameters:
         message = "checks the keys of operators; with --keys parameters there are none"

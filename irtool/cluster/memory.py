@@ -194,7 +194,7 @@ class Memory(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryOptions:
+class MemoryCounting:
     """How memory is counted.
 
     ``order`` is MindSpore's launch order, ``dfs``, or ``dump`` (the printed order, to compare);
@@ -209,12 +209,12 @@ class MemoryOptions:
     input_copies: int = 1
 
 
-DEFAULTS = MemoryOptions()
+DEFAULTS = MemoryCounting()
 
 
 def memory(
     dump: Dump,
-    options: MemoryOptions = DEFAULTS,
+    options: MemoryCounting = DEFAULTS,
     whole: Whole | None = None,
     launched: Sequence[WholeNode] | None = None,
 ) -> Memory:
@@ -413,6 +413,6 @@ __all__ = [
     "CommunicatorMemory",
     "Interval",
     "Memory",
-    "MemoryOptions",
+    "MemoryCounting",
     "memory",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import irtool
-from irtool.cluster.memory import Memory, MemoryOptions, memory
+from irtool.cluster.memory import Memory, MemoryCounting, memory
 
 RANKS = (0, 1, 2, 3)
 GRADIENTS = "Gradients/Default/network-Net/"
@@ -59,4 +59,4 @@ class Step:
     def memory(self, returned: str) -> Memory:
         lines = [*self.head, "subgraph @main() {", *self.lines, f"  Return({returned})", "}", ""]
         dump = irtool.load("\n".join(lines).encode())
-        return memory(dump, MemoryOptions(order="dump", rounding="none"))
+        return memory(dump, MemoryCounting(order="dump", rounding="none"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import irtool
 from irtool.cluster.launch_order import launches_nothing
 from irtool.cluster.liveness import curve, liveness
-from irtool.cluster.memory import MemoryOptions, memory
+from irtool.cluster.memory import MemoryCounting, memory
 
 HEAD = """\
 # IR entry: @main
@@ -139,7 +139,7 @@ subgraph @main() {
 
 
 def test_weights_that_no_optimizer_updates_are_weights() -> None:
-    found = memory(irtool.load(INFERENCE), MemoryOptions(rounding="none"))
+    found = memory(irtool.load(INFERENCE), MemoryCounting(rounding="none"))
     causes = {item.name: item.cause for item in found.static}
     assert causes == {"x": "inputs", "weight": "parameters", "bias": "parameters"}
     assert found.static_by_cause["parameters"] == 4 * 4 * 16 + 2 * 16
@@ -154,5 +154,5 @@ def test_weights_that_no_optimizer_updates_are_weights() -> None:
 )
 def test_a_result_lives_beside_what_it_is_made_of(rounding: str, bytes_: int) -> None:
     """Both tensors of 512 bytes are alive while the second is computed."""
-    options = MemoryOptions(rounding=rounding)  # type: ignore[arg-type]  # of the three
+    options = MemoryCounting(rounding=rounding)  # type: ignore[arg-type]  # of the three
     assert memory(irtool.load(INFERENCE), options).dynamic_bytes == bytes_

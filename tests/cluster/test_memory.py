@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import irtool
 from irtool.cluster.liveness import curve, liveness, rounded
-from irtool.cluster.memory import Memory, MemoryOptions, memory
+from irtool.cluster.memory import Memory, MemoryCounting, memory
 from irtool.cluster.memory_binding import BindingError, bound, demanded
 from irtool.cluster.memory_layers import layer_of_parameter, layer_of_scope
 from irtool.ir.parameter_roles import named_owners
@@ -18,8 +18,8 @@ from irtool.ir.parameter_roles import named_owners
 MiB = 1 << 20
 
 
-def of(samples: Path, name: str, options: MemoryOptions | None = None) -> Memory:
-    return memory(irtool.load(samples / name), options or MemoryOptions())
+def of(samples: Path, name: str, options: MemoryCounting | None = None) -> Memory:
+    return memory(irtool.load(samples / name), options or MemoryCounting())
 
 
 # -- known figures -----------------------------------------------------------------------------
@@ -31,7 +31,7 @@ def test_recomputation_shows_in_launch_order_only(samples: Path) -> None:
     recomputed = of(samples, "memory/with_recompute.ir.xz")
     assert round(without.dynamic_bytes / MiB, 1) == 58.0
     assert round(recomputed.dynamic_bytes / MiB, 1) == 42.0
-    printed = MemoryOptions(order="dump")
+    printed = MemoryCounting(order="dump")
     for name in ("without_recompute", "with_recompute"):
         in_print = of(samples, f"memory/{name}.ir.xz", printed)
         assert round(in_print.dynamic_bytes / MiB, 1) == 98.0
@@ -128,7 +128,7 @@ def test_activations_are_kept_for_the_backward_pass(samples: Path) -> None:
 
 
 def test_communicators_are_counted_by_group(samples: Path) -> None:
-    found = of(samples, "memory/without_recompute.ir.xz", MemoryOptions(hccl_buffer=100))
+    found = of(samples, "memory/without_recompute.ir.xz", MemoryCounting(hccl_buffer=100))
     assert len(found.communicators.groups) == 3
     assert found.communicators.bytes.low == 300
 
@@ -157,7 +157,7 @@ def test_what_is_alive_adds_up_to_the_peak(name: str, samples: Path) -> None:
 def test_no_tensor_is_used_before_its_birth_or_after_its_death(
     name: str, order: str, samples: Path
 ) -> None:
-    options = MemoryOptions(order=order)  # type: ignore[arg-type]  # of the three
+    options = MemoryCounting(order=order)  # type: ignore[arg-type]  # of the three
     found = of(samples, name, options).live
     for buffer in found.buffers:
         assert all(buffer.born <= user <= buffer.dies for user in buffer.users)
@@ -166,8 +166,8 @@ def test_no_tensor_is_used_before_its_birth_or_after_its_death(
 @pytest.mark.parametrize("name", DUMPS)
 def test_views_and_no_rounding_never_take_more(name: str, samples: Path) -> None:
     usual = of(samples, name).dynamic_bytes
-    assert of(samples, name, MemoryOptions(views=True)).dynamic_bytes <= usual
-    assert of(samples, name, MemoryOptions(rounding="none")).dynamic_bytes <= usual
+    assert of(samples, name, MemoryCounting(views=True)).dynamic_bytes <= usual
+    assert of(samples, name, MemoryCounting(rounding="none")).dynamic_bytes <= usual
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 99)), max_size=9))
