@@ -117,10 +117,10 @@ def predicted(begin: Dump, context: ParallelContext, machine: Machine) -> Traffi
 
 
 def compiled(validate: Dump, machine: Machine) -> Traffic:
-    """What a validate dump holds."""
+    """What a validate dump runs: a graph that is called twice (lazy inline) counts twice."""
     found = Traffic(machine)
-    for node in validate.nodes():
-        item = collective(node)
+    for ran in validate.whole().nodes:
+        item = collective(ran.node)
         if item is None or item.is_virtual:
             continue
         if item.bytes is None or item.ranks is None:

@@ -3,11 +3,14 @@
     MINDSPORE/bin/python benchmarks/networks/plan.py OUT … --step save
     python benchmarks/plan_networks.py write OUT/*       # a strategy file of each plan
     MINDSPORE/bin/python benchmarks/networks/plan.py OUT … --step load     # and --step weights
+    MINDSPORE/bin/python benchmarks/networks/plan.py OUT … --step rec
     python benchmarks/plan_networks.py compare OUT/*
 
 ``write`` plans from the begin dump of ``save`` alone: the strategies that MindSpore saved beside it
 are not looked at. ``compare`` counts the cases that MindSpore accepted, strategies as planned, and
-classes of collectives whose bytes differ from what was predicted by more than a thousandth.
+classes of collectives whose bytes differ from what was predicted by more than a thousandth. Where
+MindSpore's recursive search compiled the network, too, the seconds of a step under both are
+compared. ``--overlap`` is that of the machine, for plans and for what both cost.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import argparse
 import json
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -24,28 +28,33 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from plan_bytes import classes, compiled, dump_in, predicted
 
 import irtool
-from irtool.cluster.machine import default_machine
+from irtool.cluster.machine import Machine, default_machine
 from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
+from irtool.planning.cost.structure import structure_of
 from irtool.planning.files.handing_over import Again, HandedOver, hand_over
 from irtool.planning.files.strategy_files import NotExpressible
+from irtool.planning.plans.cost_report import step_cost
 from irtool.planning.plans.plan import CannotPlan, Plan, plan
 from irtool.planning.search.problem import Carried
+from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 
-MACHINE = default_machine()
 NOT_PLANNED = ("Reshape", "Cast", "_VirtualDataset", "GetNext", "VirtualDataset")
 """Operators whose strategy is nobody's choice."""
 STEPS = {"operators": ("operators.json", "load"), "parameters": ("parameters.json", "weights")}
 CLOSE = 1e-3
+TIE = 1e-6
+"""Part of a step by which a plan may be dearer and still costs as much."""
 
 
-def context_of(case: Path) -> ParallelContext:
+def context_of(case: Path, step: str = "save") -> ParallelContext:
     """The context that the networks of a case were compiled under."""
-    said = json.loads((case / "save" / "case.json").read_text(encoding="utf-8"))
+    said = json.loads((case / step / "case.json").read_text(encoding="utf-8"))
     return ParallelContext.from_mapping(said["context"])
 
 
-def written(case: Path) -> HandedOver | str:
+def written(case: Path, machine: Machine) -> HandedOver | str:
     """Plan a case and write the file; a text: why there is none."""
     begin = dump_in(case / "save", "step_parallel_begin")
     if begin is None:
@@ -53,10 +62,10 @@ def written(case: Path) -> HandedOver | str:
     dump, context = irtool.load(str(begin)), context_of(case)
 
     def again(carried: Carried, loaded: ParallelContext) -> Plan:
-        return plan(dump, loaded, MACHINE, carried=carried)
+        return plan(dump, loaded, machine, carried=carried)
 
     try:
-        free = plan(dump, context, MACHINE)
+        free = plan(dump, context, machine)
         made = hand_over(free, Again(dump, again))
     except (CannotPlan, NotExpressible) as error:
         return str(error)
@@ -73,10 +82,15 @@ def strategies(dump: Dump) -> dict[tuple[object, ...], object]:
     """Strategies by what tells an operator in two compilations: graph, scope, primitive, name."""
     return {
         (node.graph.name.partition("_")[2] if node.graph else "", node.scope, node.op, node.name,
-         node.id): (node.written_strategy(), node.written_strategy("out_strategy"))
+         node.id): (node.written_strategy(), out_in_effect(node))
         for node in dump.nodes()
         if node.has_strategy and node.op not in NOT_PLANNED
     }  # fmt: skip
+
+
+def out_in_effect(node: Node) -> object:
+    """The ``out_strategy`` that a search or a file gave: that of the primitive is the user's."""
+    return None if node.strategy is None else node.strategy.get("out_strategy")
 
 
 def differences(planned: Dump, loaded: Dump, is_begin: bool) -> list[object]:
@@ -93,7 +107,28 @@ def differences(planned: Dump, loaded: Dump, is_begin: bool) -> list[object]:
     return [key for key, _ in (count - seen) if key in known]
 
 
-def compared(case: Path) -> Counter[str]:
+def seconds_of(dump: Dump, context: ParallelContext, machine: Machine) -> float:
+    """A step of a begin dump with strategies."""
+    return step_cost(structure_of(dump, context), check(dump, context), machine).seconds
+
+
+def against_recursive(case: Path, planned: Dump, machine: Machine) -> Counter[str]:
+    """What the plan costs beside what MindSpore's recursive search chose for the network."""
+    found: Counter[str] = Counter()
+    answer, begin = case / "rec" / "case.json", dump_in(case / "rec", "step_parallel_begin")
+    said = json.loads(answer.read_text(encoding="utf-8")) if answer.is_file() else {}
+    if begin is None or not said.get("accepted"):
+        return found
+    found["compared with the recursive search"] += 1
+    ours = seconds_of(planned, context_of(case), machine)
+    theirs = seconds_of(irtool.load(str(begin)), context_of(case, "rec"), machine)
+    found["not dearer than it"] += ours <= theirs * (1 + TIE)
+    if ours > theirs * (1 + TIE):
+        print(f"{case.name}: {ours / theirs:.4f} of what the recursive search's strategies cost")
+    return found
+
+
+def compared(case: Path, machine: Machine) -> Counter[str]:
     """What MindSpore made of a case's file."""
     found: Counter[str] = Counter()
     for keys, (name, step) in STEPS.items():
@@ -116,8 +151,9 @@ def compared(case: Path) -> Counter[str]:
         found["as planned"] += not differing
         if differing:
             print(f"{case.name}: {len(differing)} strategies differ, the first {differing[0]}")
-        guess = predicted(irtool.load(str(case / "plan.ir")), context_of(case), MACHINE)
-        truth = compiled(irtool.load(str(validate)), MACHINE)
+        found += against_recursive(case, wanted, machine)
+        guess = predicted(wanted, context_of(case), machine)
+        truth = compiled(irtool.load(str(validate)), machine)
         apart = [
             f"{op} {guess.of(op)} {truth.of(op)}"
             for op in classes(guess, truth)
@@ -136,13 +172,15 @@ def main() -> int:
     )
     parser.add_argument("what", choices=["write", "compare"])
     parser.add_argument("cases", type=Path, nargs="+")
+    parser.add_argument("--overlap", type=float, default=0.0)
     given = parser.parse_args()
+    machine = replace(default_machine(), overlap=given.overlap)
     counts: Counter[str] = Counter()
     for case in given.cases:
         if given.what == "compare":
-            counts += compared(case)
+            counts += compared(case, machine)
             continue
-        made = written(case)
+        made = written(case, machine)
         counts["networks"] += 1
         if isinstance(made, str):
             print(f"{case.name}: NOT: {made}", flush=True)

@@ -99,6 +99,9 @@ def compile_one(build: Any, draw: Draw, folder: Path, options: Any) -> None:
         "enable_alltoall": options.alltoall, "parallel_mode": "auto_parallel",
         "search_mode": "recursive_programming" if options.step == "rec" else "sharding_propagation",
     }  # fmt: skip
+    if "dataset_strategy" in drawn.settings:  # sizes of batches were drawn for it
+        del settings["full_batch"]
+        settings["dataset_strategy"] = drawn.settings["dataset_strategy"]
     if options.step == "weights":
         settings.update(parallel_mode="semi_auto_parallel")
         del settings["search_mode"]

@@ -374,6 +374,12 @@ def _is_behind(source: Location, user: Location) -> bool:
     return (first <= begin and end <= last) or end[0] < first[0]
 
 
+def node_number(node: Node) -> int | None:
+    """The number that MindSpore gave a node when it made it; None: it bears a variable's name."""
+    match = _NUMBERED.fullmatch(node.name or "")
+    return None if match is None else int(match[1])
+
+
 def first_weight(node: Node, among: Set[str]) -> str | None:
     """The first operand that is one of some weights, behind Load, Cast and Depend."""
     for source in node.inputs:

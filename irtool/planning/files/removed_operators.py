@@ -3,8 +3,9 @@
 MindSpore numbers operators before it removes those that do nothing: a Reshape to the shape that its
 operand has, a Cast to its type, one of two that compute the same.  What is left keeps its number,
 so ``Reshape-op1`` and ``-op2`` may stand in a dump that has no third one (seen in strategy files
-that MindSpore 2.7 saved).  The source lines of what is left still show such a call.  A line that
-left no operator at all shows nothing: if it shifts numbers, the highest one has no entry, and
+that MindSpore 2.7 saved).  The source lines of what is left still show such a call, and an operator
+that a pass put in the place of others (a Reshape of a Reshape) bears a number of that pass.  A line
+that left no operator at all shows nothing: if it shifts numbers, the highest one has no entry, and
 MindSpore refuses the whole file.
 """
 
@@ -15,10 +16,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 from irtool.ir.comments import Location
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
+from irtool.planning.files.node_names import node_number
 from irtool.sharding.network.sharded_nodes import primitive
 
 _DEFINITION = re.compile(r"/?\s*(?:async\s+)?def\b")
@@ -62,6 +65,20 @@ class RemovedOperators:
             if calls and left[line] < calls * self._runs.get(line, 1):
                 return location
         return None
+
+    def is_merged(self, nodes: Sequence[Node]) -> bool:
+        """Whether one of some operators was made by a pass, so that others may be gone for it.
+
+        Passes number what they make behind the Loads that a pass puts before them.
+        """
+        made = [number for node in nodes if (number := node_number(node)) is not None]
+        return bool(made) and max(made) > self._first_load
+
+    @cached_property
+    def _first_load(self) -> float:
+        """The lowest number of what MindSpore puts between weights and those that read them."""
+        loads = map(node_number, self.dump.nodes("Load"))
+        return min((number for number in loads if number is not None), default=inf)
 
     @cached_property
     def _lines_in(self) -> dict[str, dict[_Line, Location]]:

@@ -202,6 +202,7 @@ def _by_operators(dump: Dump, plain: CheckResult, file: StrategyFile) -> list[En
         entries = [file.strategies[key] for key in keys]
         order = _order(naming, items, entries)
         for place, saved in enumerate(entries):
+            effect: Effect
             # Numbers have gaps where MindSpore removed an operator that it had counted.
             number = place if len(entries) == len(items) else int(saved.key.rpartition("-op")[2])
             if isinstance(order, str):
@@ -209,13 +210,16 @@ def _by_operators(dump: Dump, plain: CheckResult, file: StrategyFile) -> list[En
             elif prefix.endswith(f"/{DATASET}") and not items:
                 checked.append(Entry(saved.key, saved.strategy, (), "same"))
             elif number >= len(order) or place >= len(order):
-                checked.append(Entry(saved.key, saved.strategy, (), "names nothing"))
+                # One strategy at numbers that may be in use: those that are not say nothing.
+                is_spare = bool(items) and len({entry.strategy for entry in entries}) == 1
+                effect = "same" if is_spare else "names nothing"
+                checked.append(Entry(saved.key, saved.strategy, (), effect))
             else:
                 node = order[number]
                 own = items[node].strategy
                 # A Reshape must have an entry, but takes over the layouts of its neighbours.
                 has_rows = primitive(node) != "Reshape" and saved.key not in file.with_layouts
-                effect: Effect = "used" if has_rows and own != saved.strategy else "same"
+                effect = "used" if has_rows and own != saved.strategy else "same"
                 checked.append(Entry(saved.key, saved.strategy, (node,), effect, own))
     return checked
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from irtool.ir.comments import Location
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
@@ -52,12 +53,15 @@ class _Entry:
     out_strategy: Strategy | None
 
 
-def operator_file(plan: Plan, names: Mapping[str, object] | None = None) -> dict[str, object]:
+def operator_file(
+    plan: Plan, names: Mapping[str, object] | None = None, *, exact: bool = False
+) -> dict[str, object]:
     """The node-keyed file.
 
     Args:
         plan: the plan.
         names: a file that MindSpore saved for this network: its keys must be the same.
+        exact: no entries at numbers that only may be in use.
 
     Raises:
         NotExpressible: which operator has which key cannot be told.
@@ -81,12 +85,14 @@ def operator_file(plan: Plan, names: Mapping[str, object] | None = None) -> dict
         entry = _Entry(item.node, strategy, item.out_strategy)
         groups.setdefault(f"{item.node.scope}/{primitive(item.node)}", []).append(entry)
     dataset = _dataset(plan) if not any(key.endswith("/_VirtualDataset") for key in groups) else {}
+    keyed = _keyed(groups, Naming(network_of(plan.dump)), names)
+    spare: dict[str, _Entry] = {}
     if names is None:
         nodes = [item.node for item in plan.report.operators]
-        _check_removed(groups, RemovedOperators(plan.dump, nodes))
-    keyed = _keyed(groups, Naming(network_of(plan.dump)), names)
+        spare = _spare(groups, RemovedOperators(plan.dump, nodes), exact=exact)
     if names is not None:
         _check_names({*keyed, *dataset}, names)
+    keyed = {**spare, **keyed}
     ins = {key: _item(entry.strategy) for key, entry in keyed.items()}
     ins = dict(sorted({**ins, **dataset}.items()))
     outs = {
@@ -154,20 +160,44 @@ def _dataset(plan: Plan) -> dict[str, dict[str, object]]:
     return {"Default/_VirtualDataset-op0": _item(tuple(tuple(row) for row in rows))}
 
 
-def _check_removed(groups: Mapping[str, list[_Entry]], removed: RemovedOperators) -> None:
-    """Hold the numbers to what MindSpore counted before it removed it.
+def _spare(
+    groups: Mapping[str, list[_Entry]], removed: RemovedOperators, *, exact: bool
+) -> dict[str, _Entry]:
+    """Entries at further numbers, where MindSpore counted operators that it then removed.
+
+    Where all that is left of a scope and primitive gets one strategy, an entry at each number that
+    may be in use says it. MindSpore passes over keys that name no operator (tried with 2.7.0).
 
     Raises:
-        NotExpressible: a removed operator bears a number of a scope and primitive.
+        NotExpressible: what is left gets several strategies, or keys must be exact.
     """
+    spare: dict[str, _Entry] = {}
+    apart: list[tuple[Node, ...]] = []
+    first: tuple[str, Location] | None = None
     for prefix, entries in groups.items():
-        line = removed.line_of([entry.node for entry in entries])
-        if line is not None:
-            raise NotExpressible(
-                f"{line.path}:{line.line} calls an operator {prefix} that this dump no longer "
-                "holds, and which number MindSpore gave it cannot be told; --names SAVED.json with "
-                "a file that MindSpore saved tells the numbers of the others"
-            )
+        nodes = tuple(entry.node for entry in entries)
+        line = removed.line_of(nodes)
+        is_one = len({(entry.strategy, entry.out_strategy) for entry in entries}) == 1
+        if is_one and not exact and (line is not None or removed.is_merged(nodes)):
+            numbers = range(len(entries), 2 * len(entries) + _SPARE)
+            spare.update((f"{prefix}-op{number}", entries[0]) for number in numbers)
+        elif line is not None:
+            first = first or (prefix, line)
+            # Operators of other ranks can have no common strategy.
+            apart += [nodes] * (len({tuple(map(len, entry.strategy)) for entry in entries}) == 1)
+    if first is not None:
+        prefix, line = first
+        raise NotExpressible(
+            f"{line.path}:{line.line} calls an operator {prefix} that this dump no longer "
+            "holds, and which number MindSpore gave it cannot be told; --names SAVED.json with "
+            "a file that MindSpore saved tells the numbers of the others",
+            tuple(apart),
+        )
+    return spare
+
+
+_SPARE = 8
+"""Numbers beside one more for each operator that get an entry where some were removed."""
 
 
 def _numbers(prefix: str, count: int, names: Mapping[str, object] | None) -> Sequence[int]:

@@ -61,7 +61,7 @@ def staged_operator_file(
     Raises:
         NotExpressible: which operator has which key cannot be told.
     """
-    plain: dict[str, Any] = operator_file(plan.inner)
+    plain: dict[str, Any] = operator_file(plan.inner, exact=names is not None)
     cells = staged_cells(plan)
     saved = _saved(names)
     ins: dict[str, Rows] = {}

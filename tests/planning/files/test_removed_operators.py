@@ -115,6 +115,40 @@ def test_a_saved_file_tells_the_numbers_that_are_left() -> None:
     assert reshapes_of(made.text) == {"Reshape-op1": [2], "Reshape-op2": [3]}
 
 
+def numbers_of(text: str, operator: str) -> list[int]:
+    """The numbers that a file gives an operator, where all of them get one strategy."""
+    rows = json.loads(text)["parallel_strategy_item"]
+    own = {key: item for key, item in rows.items() if f"/{operator}-op" in key}
+    assert len({json.dumps(item) for item in own.values()}) == 1
+    return sorted(int(key.rpartition("-op")[2]) for key in own)
+
+
+def test_what_is_left_gets_an_entry_at_each_number_where_one_strategy_says_all() -> None:
+    dump = recommender("x = self.act(self.act(x))")  # one of two is gone
+    made = hand_over(plan(dump, CONTEXT, MACHINE), again(dump))
+    assert made.keys == "operators"
+    assert not made.notes
+    assert numbers_of(made.text, "Sigmoid") == list(range(10))
+    assert numbers_of(made.text, "ReLU") == [0]
+
+
+def test_keys_that_must_be_those_of_a_saved_file_get_none_of_these() -> None:
+    made = plan(recommender("x = self.act(self.act(x))"), CONTEXT, MACHINE)
+    with pytest.raises(NotExpressible, match="no longer holds"):
+        operator_file(made, exact=True)
+
+
+@pytest.mark.parametrize(("number", "numbers"), [(49, 1), (51, 10)])
+def test_an_operator_that_a_pass_made_stands_for_others(number: int, numbers: int) -> None:
+    """Passes number what they make behind the Loads, here 50."""
+    text = irtool.dumps(recommender("x = self.act(x)")).replace("CNode_36", f"CNode_{number}")
+    load = "  %9(CNode_50) = Load(%para2_w, UMonad[U])\n  %0(CNode_10)"
+    dump = irtool.loads(text.replace("  %0(CNode_10)", load))
+    made = hand_over(plan(dump, CONTEXT, MACHINE), again(dump))
+    assert len(numbers_of(made.text, "ReLU")) == numbers
+    assert numbers_of(made.text, "Sigmoid") == [0]
+
+
 @pytest.mark.parametrize(
     ("line", "is_gone"),
     [

@@ -137,7 +137,8 @@ def written(
     def items(rows: dict[str, Rows]) -> dict[str, object]:
         return {key: {"stage": 0, "parallel_strategy": each} for key, each in rows.items()}
 
-    def plain_file(_: object) -> dict[str, object]:
+    def plain_file(_: object, *, exact: bool) -> dict[str, object]:
+        assert exact == (names is not None)
         return {
             "parallel_strategy_item": items(plain),
             "parallel_out_strategy_item": items(outs or {}),
