@@ -316,7 +316,7 @@ def test_a_file_without_strategies_is_refused(
 ) -> None:
     monkeypatch.setattr(
         files, "operator_file",
-        lambda _: {"parallel_strategy_item": {}, "parallel_out_strategy_item": {}},
+        lambda _, *, exact: {"parallel_strategy_item": {}, "parallel_out_strategy_item": {}},
     )  # fmt: skip
     inner = SimpleNamespace(dump=DUMP, context=ParallelContext(devices=4), operators=())
     with pytest.raises(NotExpressible, match="holds no parallel_strategy_item"):
