@@ -494,7 +494,7 @@ def diff(
         if len(paths) < len(sides):
             raise CannotAnswer("a dump has no loss curve", hint="name a run, a log or a table")
         return _answer(
-            lambda: losses_answered(paths[0], paths[1], (), DiffOptions()), lambda curves: curves
+            lambda: losses_answered(paths[0], paths[1], DiffOptions()), lambda curves: curves
         )
     asked = DiffOptions(rank=rank, graph=graph, step=step)
     if len(paths) == len(sides) and is_for_checkpoints(paths):

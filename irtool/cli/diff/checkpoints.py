@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from irtool.cli.answering import Answered, tell
 from irtool.cli.diff.names import names_of
 from irtool.cli.diff.options import DiffOptions
+from irtool.cli.output import Output
 from irtool.cli.report import Failure
 
 if TYPE_CHECKING:
@@ -60,12 +61,13 @@ def _holds_saved(folder: str) -> bool:
     return False
 
 
-def tell_checkpoints(paths: Sequence[str], asked: DiffOptions) -> int:
+def tell_checkpoints(paths: Sequence[str], asked: DiffOptions, output: Output) -> int:
     """Compare two checkpoints and write the answer.
 
     Args:
         paths: files, or folders with the files of one checkpoint or of all ranks.
         asked: what the command line asks for.
+        output: where the answer goes.
 
     Returns:
         The exit status.
@@ -73,7 +75,7 @@ def tell_checkpoints(paths: Sequence[str], asked: DiffOptions) -> int:
     Raises:
         Failure: a side can't be read.
     """
-    return tell(checkpoints_answered(paths, asked), asked.output, asked.answer_form)
+    return tell(checkpoints_answered(paths, asked), output, asked.answer_form)
 
 
 def checkpoints_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[CheckpointView]:
@@ -94,7 +96,7 @@ def checkpoints_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[C
 
     calm_numpy()
     sides: list[Side] = []
-    for path, strategy in zip(paths, asked.strategies, strict=True):
+    for path, strategy in zip(paths, (asked.left_strategy, asked.right_strategy), strict=True):
         try:
             sides.append(side_of(read_checkpoint(path), _layouts(strategy)))
         except NoCheckpoint as error:

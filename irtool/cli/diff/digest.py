@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from irtool.cli.diff.options import DiffOptions
 from irtool.cli.diff.runs import MANY_OBJECTS, calm_numpy, schedule_of, side_of
+from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
 from irtool.syntax.collector import CollectorPause
 
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
     from irtool.compare.tensors.model import TensorRun
 
 
-def write_digest(path: str, asked: DiffOptions) -> int:
+def write_digest(path: str, asked: DiffOptions, output: Output) -> int:
     """Write the statistics of a run's tensors.
 
     Args:
         path: of the run.
         asked: what the command line asks for; a file that ends in ``.gz`` is packed.
+        output: where the answer goes.
 
     Returns:
         The exit status.
@@ -39,7 +41,7 @@ def write_digest(path: str, asked: DiffOptions) -> int:
         "losses": {str(step): value for step, value in losses.items() if value == value},
         "context": {key: str(value) for key, value in side.context.items()},
     }
-    packed = asked.file is not None and asked.file.endswith(".gz")
+    packed = asked.output_file is not None and asked.output_file.endswith(".gz")
     schedule, close = schedule_of(asked)
     try:
         with CollectorPause.over(MANY_OBJECTS):
@@ -47,11 +49,11 @@ def write_digest(path: str, asked: DiffOptions) -> int:
             first = next(runs, None)
             if first is None:
                 raise Failure("no tensors to make a digest of", path)
-            stream = asked.output.binary()
+            stream = output.binary()
             digest.write_digest(stream, path, chain([first], runs), facts, packed)
     finally:
         close()
-    asked.output.close()
+    output.close()
     return 0
 
 

@@ -26,12 +26,13 @@ from irtool.syntax.source import DumpError, read_content
 # -- two dumps -----------------------------------------------------------------------------------
 
 
-def tell_dumps(paths: list[str], asked: DiffOptions) -> int:
+def tell_dumps(paths: list[str], asked: DiffOptions, output: Output) -> int:
     """Compare two dumps and write the answer.
 
     Args:
         paths: of both; of run folders the last pass that both have is compared.
         asked: what the command line asks for.
+        output: where the answer goes.
 
     Returns:
         The exit status.
@@ -41,9 +42,9 @@ def tell_dumps(paths: list[str], asked: DiffOptions) -> int:
     """
     answered = dumps_answered(paths, asked)
     if asked.form is None:
-        _write_explorer(asked, answered.result.diff)
+        _write_explorer(asked.output_file, output, answered.result.diff)
         return answered.status
-    return tell(answered, asked.output, asked.form)
+    return tell(answered, output, asked.form)
 
 
 def dumps_answered(sides: Sequence[str | Dump], asked: DiffOptions) -> Answered[DiffView]:
@@ -125,32 +126,33 @@ def _dump(file: InputFile) -> Dump:
     return dump
 
 
-def _write_explorer(asked: DiffOptions, diff: GraphDiff) -> None:
+def _write_explorer(file: str | None, output: Output, diff: GraphDiff) -> None:
     """Both graphs, and beside them the mapping between their nodes."""
     from irtool.report.diff.explorer import diff_explorer
 
     graphs, mapping = diff_explorer(diff)
-    asked.output.write(json_text(graphs) + "\n")
-    asked.output.close()
-    if asked.file is None or asked.file == "-":
+    output.write(json_text(graphs) + "\n")
+    output.close()
+    if file is None or file == "-":
         note("the mapping between the two graphs is written beside the file of -o FILE")
         return
-    path = f"{os.path.splitext(asked.file)[0]}.mapping.json"
+    path = f"{os.path.splitext(file)[0]}.mapping.json"
     beside = Output(path)
     beside.write(json_text(mapping) + "\n")
     beside.close()
-    note(f"model-explorer {asked.file}: two panes, left and right; upload {path} to sync them")
+    note(f"model-explorer {file}: two panes, left and right; upload {path} to sync them")
 
 
 # -- one run -------------------------------------------------------------------------------------
 
 
-def tell_passes(path: str, asked: DiffOptions) -> int:
+def tell_passes(path: str, asked: DiffOptions, output: Output) -> int:
     """Write what each pass of a compilation changed.
 
     Args:
         path: the run folder.
         asked: what the command line asks for.
+        output: where the answer goes.
 
     Returns:
         The exit status.
@@ -162,7 +164,7 @@ def tell_passes(path: str, asked: DiffOptions) -> int:
     if not steps:
         raise Failure("--passes needs two dumps of one compilation at least", path)
     write_answer(
-        asked.output,
+        output,
         asked.answer_form,
         answer=lambda: passes_answer(steps),
         report=lambda is_page: passes_report(path, steps, asked.limit),
@@ -185,12 +187,13 @@ def _snapshots(compilation: Compilation) -> Iterator[Snapshot]:
         yield Snapshot(name, fingerprints.of(text, 0), loads(text, file.path))
 
 
-def tell_ranks(path: str, asked: DiffOptions) -> int:
+def tell_ranks(path: str, asked: DiffOptions, output: Output) -> int:
     """Write how the graphs of a run's ranks differ.
 
     Args:
         path: the run folder.
         asked: what the command line asks for.
+        output: where the answer goes.
 
     Returns:
         The exit status.
@@ -221,7 +224,7 @@ def tell_ranks(path: str, asked: DiffOptions) -> int:
         for item, dump in zip(classes, dumps, strict=True)
     ]
     write_answer(
-        asked.output,
+        output,
         asked.answer_form,
         answer=lambda: ranks_answer(differing),
         report=lambda is_page: ranks_report(path, differing, asked.limit, is_page),

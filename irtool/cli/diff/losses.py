@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from irtool.cli.answering import Answered, tell
 from irtool.cli.diff.options import DiffOptions
+from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
 from irtool.compare.losses.comparison import LossComparison, NothingInCommon, compare_losses
 from irtool.compare.losses.read import read_loss
@@ -15,14 +16,14 @@ from irtool.syntax.run import Run, load_run
 from irtool.syntax.source import DumpError
 
 
-def tell_losses(left: str, right: str, repeats: Sequence[str], asked: DiffOptions) -> int:
+def tell_losses(left: str, right: str, asked: DiffOptions, output: Output) -> int:
     """Compare two loss curves and write the answer.
 
     Args:
         left: a log, a table or a run folder.
         right: another.
-        repeats: more runs of the left side, whose differences are the noise floor.
         asked: what the command line asks for.
+        output: where the answer goes.
 
     Returns:
         The exit status.
@@ -30,26 +31,25 @@ def tell_losses(left: str, right: str, repeats: Sequence[str], asked: DiffOption
     Raises:
         Failure: a side has no loss curve, or they have no step in common.
     """
-    return tell(losses_answered(left, right, repeats, asked), asked.output, asked.answer_form)
+    return tell(losses_answered(left, right, asked), output, asked.answer_form)
 
 
-def losses_answered(
-    left: str, right: str, repeats: Sequence[str], asked: DiffOptions
-) -> Answered[LossComparison]:
+def losses_answered(left: str, right: str, asked: DiffOptions) -> Answered[LossComparison]:
     """How two loss curves differ.
 
     Args:
         left: a log, a table or a run folder.
         right: another.
-        repeats: more runs of the left side, whose differences are the noise floor.
-        asked: from which severity on the status is 1.
+        asked: more runs of the left side, whose differences are the noise floor, and from which
+            severity on the status is 1.
 
     Raises:
         Failure: a side has no loss curve, or they have no step in common.
     """
     from irtool.report.diff.losses import losses_answer, losses_report
 
-    comparison = compared_losses(loss_of(left), loss_of(right), [loss_of(path) for path in repeats])
+    repeats = [loss_of(path) for path in asked.repeat or ()]
+    comparison = compared_losses(loss_of(left), loss_of(right), repeats)
     return Answered(
         comparison,
         lambda: losses_answer(comparison),

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from irtool.cli.diff.options import DiffOptions
 from irtool.cli.diff.runs import runs_answered
+from irtool.cli.output import Output
 from irtool.report.rows import harmless
 
 if TYPE_CHECKING:
     from irtool.compare.runs.units import UnitResult
 
 
-def tell_msprobe_csv(paths: Sequence[str], asked: DiffOptions) -> int:
+def tell_msprobe_csv(paths: Sequence[str], asked: DiffOptions, output: Output) -> int:
     """Compare two runs, and write the table of all their tensors.
 
     Several steps or ranks stand below each other, with a last column that names them.
@@ -23,6 +24,7 @@ def tell_msprobe_csv(paths: Sequence[str], asked: DiffOptions) -> int:
     Args:
         paths: run folders, tensor dumps or digests.
         asked: what the command line asks for.
+        output: where the answer goes.
 
     Returns:
         The exit status.
@@ -33,8 +35,8 @@ def tell_msprobe_csv(paths: Sequence[str], asked: DiffOptions) -> int:
     answered = runs_answered(paths, asked, keeps_all=True)
     units = answered.result.comparison.units
     for line in _lines(units):
-        asked.output.write(line)
-    asked.output.close()
+        output.write(line)
+    output.close()
     return answered.status
 
 

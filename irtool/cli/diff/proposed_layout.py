@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from irtool.cli.diff.options import DiffOptions
 from irtool.cli.diff.runs import calm_numpy, side_of
+from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
 
 if TYPE_CHECKING:
@@ -15,12 +16,13 @@ if TYPE_CHECKING:
     from irtool.compare.tensors.model import TensorRun
 
 
-def write_layout(paths: Sequence[str], asked: DiffOptions) -> int:
+def write_layout(paths: Sequence[str], asked: DiffOptions, output: Output) -> int:
     """Propose a layout file for two runs, and write it.
 
     Args:
         paths: run folders with msprobe's dumps.
         asked: what the command line asks for.
+        output: where the answer goes.
 
     Returns:
         The exit status.
@@ -41,8 +43,8 @@ def write_layout(paths: Sequence[str], asked: DiffOptions) -> int:
         if layout.tensor_parallel > 1 and not layout.parameters:
             note(f"{path}: its calls have no names of parameters (levels L0 and mix have)")
     document = dict(zip(("left", "right"), (layout.document() for layout in layouts), strict=True))
-    asked.output.write(json.dumps(document, indent=2) + "\n")
-    asked.output.close()
+    output.write(json.dumps(document, indent=2) + "\n")
+    output.close()
     return 0
 
 

@@ -10,6 +10,7 @@ from irtool.cli.answering import Answered, tell
 from irtool.cli.diff.layout import layouts_at
 from irtool.cli.diff.names import maps_of
 from irtool.cli.diff.options import DiffOptions
+from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
 from irtool.syntax.collector import CollectorPause
@@ -50,12 +51,13 @@ def holds_tensors(path: str) -> bool:
     return not run.compilations and holds_plain(path)
 
 
-def tell_runs(paths: list[str], asked: DiffOptions) -> int:
+def tell_runs(paths: list[str], asked: DiffOptions, output: Output) -> int:
     """Compare two runs and write the answer.
 
     Args:
         paths: run folders, tensor dumps or digests.
         asked: what the command line asks for.
+        output: where the answer goes.
 
     Returns:
         The exit status.
@@ -63,7 +65,7 @@ def tell_runs(paths: list[str], asked: DiffOptions) -> int:
     Raises:
         Failure: a side can't be read, or the sides have nothing in common.
     """
-    return tell(runs_answered(paths, asked), asked.output, asked.answer_form)
+    return tell(runs_answered(paths, asked), output, asked.answer_form)
 
 
 def runs_answered(
@@ -91,7 +93,7 @@ def _runs_answered(paths: Sequence[str], asked: DiffOptions, keeps_all: bool) ->
     from irtool.report.diff.runs.report import runs_report
 
     sides = [side_of(path, asked) for path in paths]
-    repeats = [side_of(path, asked) for path in asked.repeats]
+    repeats = [side_of(path, asked) for path in asked.repeat or ()]
     schedule, close = schedule_of(asked)
     try:
         names = maps_of(asked.map_file)
@@ -115,9 +117,9 @@ def _runs_answered(paths: Sequence[str], asked: DiffOptions, keeps_all: bool) ->
         for complaint in side.complaints[:5]:
             note(complaint)
     view = RunsView(
-        comparison, first_case(comparison), asked.limit, asked.is_strict, tuple(asked.repeats)
+        comparison, first_case(comparison), asked.limit, asked.strict, tuple(asked.repeat or ())
     )
-    differs = asked.is_strict and not comparison.is_identical
+    differs = asked.strict and not comparison.is_identical
     # Tensors that can't be read (cut off, or shorter than when they were listed) are something
     # to see, however equal the others are.
     unread = any(side.complaints for side in sides)
