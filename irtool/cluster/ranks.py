@@ -22,6 +22,7 @@ from irtool.ir.group_names import WORLD_GROUPS, search
 from irtool.ir.limits import bounded_int
 from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT
 from irtool.ir.whole import Whole, WholeNode
+from irtool.sharding.network.context import FEW_DEVICES, NODE_DEVICES
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Cluster:
         ranks: what each communicates.
         classes: ranks that share a program.
         devices: how many there are in all, as far as anything tells.
-        exact: whether somebody says so, rather than the highest rank seen.
+        exact: whether somebody says so, rather than the ranks that groups hold.
         partial: the pass of the dumps where they are not validate; empty for validate.
     """
 
@@ -275,6 +276,9 @@ def _cluster(
     listed = max((_listed_world(one.program) for one in ranks.values()), default=0)
     exact = exact or listed > 0
     count = max(devices or 0, listed, seen + 1)
+    # Between stages groups hold some stages only: they tell nothing of how many there are.
+    if not exact and all(party.peer is None for party in parties):
+        count = max(count, *map(least_world, _lists(parties)), 1)
     world = _everybody(count)
     for rank, one in ranks.items():
         if any(party.ranks is None and _is_world(party.group) for party in one.parties):
@@ -286,6 +290,32 @@ def _cluster(
             )
             ranks[rank] = RankProgram(rank, one.program, tuple(filled), one.path)
     return Cluster(ranks, tuple(classes), count, exact)
+
+
+def least_world(ranks: Sequence[int]) -> int:
+    """The fewest devices on which a group can be.
+
+    MindSpore's groups lie along axes of a device matrix, whose product are all devices: every
+    second rank from 0 to 6 takes eight.  A group that lies otherwise, or in blocks of which no
+    cluster is made, takes as many as its highest rank says.
+
+    Args:
+        ranks: the group's, in any order.
+    """
+    listed = sorted(set(ranks))
+    rest, block = [rank - listed[0] for rank in listed], 1
+    while len(rest) > 1:
+        stride = rest[1]
+        count = next((at for at, rank in enumerate(rest) if rank != stride * at), len(rest))
+        heads = rest[::count]
+        regular = [head + stride * at for head in heads for at in range(count)]
+        if stride % block or rest != regular:
+            return listed[-1] + 1
+        rest, block = heads, stride * count
+    crosses = listed[0] // block != listed[-1] // block
+    if crosses or (block not in FEW_DEVICES and block % NODE_DEVICES):
+        return listed[-1] + 1
+    return (listed[-1] // block + 1) * block
 
 
 @lru_cache(maxsize=1024)

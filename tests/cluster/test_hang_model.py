@@ -13,7 +13,7 @@ import irtool
 from irtool.cluster.hang import HangReport, play
 from irtool.cluster.hang_script import departures
 from irtool.cluster.matching import transfers
-from irtool.cluster.ranks import cluster_of
+from irtool.cluster.ranks import cluster_of, least_world
 from irtool.ir.group_names import group_name
 from tests.cluster.rank_dumps import Do, all_reduce, rank_dump, rank_text, receive, send
 
@@ -249,10 +249,40 @@ def test_optimizer_parallel_on_one_rank_alone_is_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("ranks", "devices"),
+    [
+        ((5,), 6),
+        ((0, 1), 2),
+        ((0, 2), 4),
+        ((0, 128), 256),
+        ((1, 3, 5, 7), 8),
+        ((7, 5, 3, 1), 8),
+        ((0, 1, 4, 5), 8),  # along two axes
+        ((8, 9, 12, 13), 16),  # in the second block
+        ((0, 1, 2, 3, 8, 9, 10, 11), 16),
+        ((0, 4, 8, 12, 16, 20), 24),
+        ((0, 3), 4),  # no cluster has six devices
+        ((0, 6), 7),  # nor twelve
+        ((0, 1, 3), 4),  # along no axes
+        ((0, 1, 3, 4), 5),
+        ((0, 2, 3, 5), 6),
+        ((0, 1, 8, 9, 16), 17),
+        ((3, 4), 5),  # across two blocks
+    ],
+)
+def test_a_group_along_axes_fills_the_devices_that_they_make(
+    ranks: tuple[int, ...], devices: int
+) -> None:
+    assert least_world(ranks) == devices
+
+
+@pytest.mark.parametrize(
     ("steps", "devices", "exact"),
     [
         ([all_reduce((0, 1))], 2, False),
         ([all_reduce((0, 5))], 6, False),
+        ([all_reduce((0, 2, 4, 6))], 8, False),  # every second one: one more holds the last
+        ([all_reduce((0, 2, 4, 6)), send(1)], 7, False),  # but between stages some are left out
         ([send(7)], 8, False),  # a peer is a rank, too
         ([receive(7)], 8, False),
         ([send(7), all_reduce((0, 9))], 10, False),
