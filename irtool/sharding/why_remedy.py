@@ -247,6 +247,8 @@ def _of_mirror(cause: Cause, report: CheckResult | None) -> str:
     why_not = _not_sharded(parameter, over, report)
     if why_not:
         return f"{text}; optimizer parallel would not change it: {why_not}"
+    if report.context.parallel_optimizer:
+        return text  # of shares that optimizer_weight_shard_size keeps small, say
     return (
         f"{text}; enable_parallel_optimizer=True turns it into a ReduceScatter of the gradient and "
         f"an AllGather of the weight, and keeps 1/{over} of its optimizer state on each device"
@@ -259,6 +261,8 @@ def _not_sharded(parameter: ParameterReport, over: int, report: CheckResult) -> 
     size = prod(parameter.shape) * BITS.get(dtype or "", 32) // 8
     if size < report.context.threshold * 1024:
         return f"its {size} bytes are below parallel_optimizer_threshold"
+    if report.context.excludes(parameter.name):
+        return "it is kept whole by parallel_optimizer=False"
     if not parameter.base or parameter.base[0] % over:
         return f"its first dimension does not divide into {over}"
     return ""
