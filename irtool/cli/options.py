@@ -103,11 +103,18 @@ Bind = Annotated[
     list[str] | None,
     Option(metavar="NAME=SIZE", help="Size of an unknown dimension: s4=64."),
 ]
-Rows = Annotated[
-    int | None,
-    Option(least=0, metavar="N", help="Rows of a list; 0 shows all.", group=OUTPUT),
-]
 Limit = Annotated[
+    int | None,
+    Option(
+        "--limit",
+        "--rows",
+        least=0,
+        metavar="N",
+        help="At most so many rows in a list; 0 shows all.",
+        group=OUTPUT,
+    ),
+]
+Rows = Annotated[
     int | None,
     Option(
         least=0,
@@ -116,6 +123,7 @@ Limit = Annotated[
         group=OUTPUT,
     ),
 ]
+"""The same where ``--limit`` limits something else."""
 AllowUnknown = Annotated[
     bool,
     Option("--allow-unknown", help="Exit 0 even if a part could not be judged."),

@@ -48,7 +48,7 @@ class PipelineOptions(RunOptions):
     format: shared.DrawnFormat = DrawnForm.table
     bind: shared.Bind = None
     machine: shared.MachineName = None
-    rows: shared.Rows = None
+    limit: shared.Limit = None
     allow_unknown: shared.AllowUnknown = False
 
 
@@ -93,7 +93,7 @@ def pipeline_answered(asked: PipelineQuestion) -> Answered[PipelineView]:
     name = ranks[0].path if isinstance(first, Dump) or first == STDIN else first
     more = len(asked.source) - 1
     path = f"{name} and {more} more" if more else name
-    view = PipelineView(path, result, model, options.rows, _measured(first, layout))
+    view = PipelineView(path, result, model, options.limit, _measured(first, layout))
     problems = [problem for one in ranks for problem in one.dump.problems]
     return Answered(
         view,

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from irtool.cli.jobs import JobWords, written_job
-from irtool.cli.parameters import Option
 from irtool.cli.plan_asked import json_file
-from irtool.cli.plan_options import (
-    FILES,
-    JobCommand,
-    JobImage,
-    JobName,
-    JobServers,
-    Keys,
-    is_given,
-)
+from irtool.cli.recover_options import RecoverForm, RecoverOptions
 from irtool.cli.report import Failure, note
 
 if TYPE_CHECKING:
@@ -29,73 +19,13 @@ if TYPE_CHECKING:
     from irtool.planning.recovery.recover import Recovery
 
 
-class RecoverForm(str, Enum):
-    """Forms of the answer, and of the plan itself."""
-
-    table = "table"
-    json = "json"
-    html = "html"
-    strategy = "strategy"
-    msjob = "msjob"
-
-    @property
-    def is_plan(self) -> bool:
-        """Whether it is the plan, and nothing about it."""
-        return self.value in _PLAN_ITSELF
-
-
-_PLAN_ITSELF = ("strategy", "msjob")
-_COUNTS_IN = {
-    "keys": _PLAN_ITSELF, "names": _PLAN_ITSELF,
-    "name": ("msjob",), "image": ("msjob",), "command": ("msjob",), "servers": ("msjob",),
-}  # fmt: skip
-"""By option the formats that it counts in."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileOptions:
-    """What the command line asks of the files."""
-
-    keys: Annotated[
-        Keys | None,
-        Option(
-            help="Which of MindSpore's strategy files.",
-            show_default="operators, or parameters where those can't be told apart",
-            group=FILES,
-        ),
-    ] = None
-    names: Annotated[
-        str | None,
-        Option(
-            metavar="SAVED.json",
-            help="A strategy file of MindSpore's to check keys by.",
-            group=FILES,
-        ),
-    ] = None
-    name: JobName = None
-    image: JobImage = None
-    command: JobCommand = None
-    servers: JobServers = None
-
-
-def refuse_other_forms(asked: FileOptions, form: RecoverForm) -> None:
-    """Say which options would not count.
-
-    Raises:
-        Failure: one of them was given.
-    """
-    for name, forms in _COUNTS_IN.items():
-        if is_given(getattr(asked, name)) and form.value not in forms:
-            raise Failure(f"goes with --format {' or '.join(forms)}", f"--{name}")
-
-
-def plan_text(recovery: Recovery, read: Inputs, asked: FileOptions, form: RecoverForm) -> str:
+def plan_text(recovery: Recovery, read: Inputs, asked: RecoverOptions) -> str:
     """The plan as a strategy file, or as a job that carries it.
 
     Raises:
         Failure: no such file can hold it.
     """
-    if form is RecoverForm.strategy:
+    if asked.format is RecoverForm.strategy:
         return _strategy(recovery, read, asked)
     words = JobWords(asked.name, asked.image, asked.command, asked.servers)
     dumps = recovery.plan.network if recovery.plan is not None else read.begins
@@ -111,7 +41,7 @@ def plan_text(recovery: Recovery, read: Inputs, asked: FileOptions, form: Recove
     return job.text
 
 
-def _strategy(recovery: Recovery, read: Inputs, asked: FileOptions) -> str:
+def _strategy(recovery: Recovery, read: Inputs, asked: RecoverOptions) -> str:
     from irtool.planning.files.strategy_files import NotExpressible
     from irtool.planning.recovery.files import recovery_file
 

@@ -130,7 +130,7 @@ def test_a_page(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
         (["--assume", "speed=1"], "step_seconds"),
         (["--assume", "step_seconds=fast"], "is no number"),
         (["--assume", "storage_bandwidth=0"], "must be more than 0"),
-        (["--data-bytes", "many"], "20GiB"),
+        (["--data-bytes", "many"], "60GiB"),
         (["--grown", "nowhere.ir"], "no such file"),
         (["--lost", "3-1"], "ends before it begins"),
         (["--lost", ","], "names no rank"),
