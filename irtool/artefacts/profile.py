@@ -13,6 +13,7 @@ from irtool.artefacts.cpu_profile import launched_shapes, node_launches
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.kernels import kernel_rows
+from irtool.syntax import file_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ def _launched_beside(path: str, damage: Damage) -> frozenset[LaunchedAs]:
     """What ``cpu_framework_<n>.txt`` beside a CPU's timestamps says of shapes."""
     name = os.path.basename(path).replace("cpu_op_execute_timestamp", "cpu_framework")
     file = os.path.join(os.path.dirname(path), name)
-    if file == path or not os.path.isfile(file):
+    if file == path or not file_facts.is_file(file):
         return frozenset()
     own = Damage(file)
     try:

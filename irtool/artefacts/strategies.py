@@ -10,6 +10,7 @@ from irtool.artefacts.errors import ArtefactError, bytes_of
 from irtool.artefacts.strategy_file import SavedLayout, SavedStrategy, StrategyFile
 from irtool.artefacts.strategy_json import read_json_strategies
 from irtool.artefacts.strategy_protobuf import read_protobuf_strategies
+from irtool.syntax import file_facts
 from irtool.syntax.run_walk import natural
 
 JSON_SUFFIX = ".json"
@@ -33,7 +34,7 @@ def read_strategies(path: str) -> StrategyFile:
     Raises:
         ArtefactError: it is none, or stages are missing.
     """
-    if os.path.isdir(path):
+    if file_facts.is_folder(path):
         return _of_folder(path)
     data = bytes_of(path)
     if not data:
@@ -101,7 +102,7 @@ def refuse_later_stage(file: StrategyFile) -> None:
 
 def _of_folder(path: str) -> StrategyFile:
     try:
-        names = sorted(os.listdir(path), key=natural)
+        names = sorted(file_facts.names_in(path), key=natural)
     except OSError as error:
         raise ArtefactError(path, (error.strerror or str(error)).lower()) from None
     files = [name for name in names if name.endswith(SUFFIXES)]

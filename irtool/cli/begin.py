@@ -24,6 +24,7 @@ from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
 from irtool.sharding.own_code import own_code_of
+from irtool.syntax import file_facts
 from irtool.syntax.load import load
 from irtool.syntax.run import Compilation, load_run
 from irtool.syntax.run_expand import STDIN
@@ -43,7 +44,7 @@ def find_begin(path: str, rank: int | None, graph: int | None) -> InputFile:
     Raises:
         Failure: there is no such dump.
     """
-    if os.path.isdir(path):
+    if file_facts.is_folder(path):
         return _begin_of_run(path, rank, graph)
     files, problems = inputs_for([path], None, graph)
     if not files:
@@ -68,7 +69,7 @@ def begin_of(source: str | Dump, rank: int | None, graph: int | None) -> tuple[I
         Failure: there is no such dump, or nothing is in it.
     """
     if isinstance(source, Dump):
-        return InputFile(source.path if os.path.isfile(source.path) else STDIN), source
+        return InputFile(source.path if file_facts.is_file(source.path) else STDIN), source
     file = find_begin(source, rank, graph)
     return file, read_statements(file)
 
@@ -144,7 +145,7 @@ def _fail_if_own_code(dump: str | None, asked: str) -> None:
 
 def is_later(path: str) -> bool:
     """Whether a file's name says that it was taken after the parallel pass."""
-    return not os.path.isdir(path) and parse_name(os.path.basename(path)).name in LATER
+    return not file_facts.is_folder(path) and parse_name(os.path.basename(path)).name in LATER
 
 
 def later_dump(path: str, begin: str) -> str:
@@ -153,9 +154,9 @@ def later_dump(path: str, begin: str) -> str:
     Raises:
         Failure: there is none.
     """
-    if not os.path.isdir(path):
+    if not file_facts.is_folder(path):
         return path
-    inside = os.path.realpath(begin).startswith(os.path.realpath(path) + os.sep)
+    inside = file_facts.real_path(begin).startswith(file_facts.real_path(path) + os.sep)
     place = begin if inside else os.path.join(path, os.path.basename(begin))
     later = _beside(place, LATER)
     if later is None:
@@ -192,14 +193,14 @@ def dumps_for_why(
 def _beside(path: str, names: Sequence[str]) -> str | None:
     """The dump of the same compilation in the same folder, else the nearest by its number."""
     for kind, name in PASSES.items():
-        if name in names[:1] and os.path.exists(path) and (same := sibling(path, kind)):
+        if name in names[:1] and file_facts.exists(path) and (same := sibling(path, kind)):
             return same
     folder = os.path.dirname(path)
     number = parse_name(os.path.basename(path)).number or 0
     for name in names:
         candidates = [
             (abs((parsed.number or 0) - number), file)
-            for file in os.listdir(folder or os.curdir)
+            for file in file_facts.names_in(folder or os.curdir)
             if is_dump(file) and (parsed := parse_name(file)).name == name
         ]
         if candidates:
@@ -272,7 +273,7 @@ class RunFolders:
 
 
 def _by_path(folder: str) -> tuple[RunEvidence, dict[str, Compilation]] | None:
-    if not folder or not os.path.isdir(folder):
+    if not folder or not file_facts.is_folder(folder):
         return None
     try:
         run = load_run(folder)

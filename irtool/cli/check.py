@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +38,7 @@ from irtool.sharding.network.report import CheckResult
 from irtool.sharding.suggest import proposals
 from irtool.sharding.why import Cause, explain_in
 from irtool.sharding.why_walk import surroundings
+from irtool.syntax import file_facts
 
 if TYPE_CHECKING:
     from irtool.planning.files.saved_strategies import FileChanges, SavedCheck
@@ -240,7 +240,7 @@ def _view(options: CheckOptions, checked: _Checked) -> CheckView:
         result=report,
         operators=sorted(operators, key=lambda item: item.node.line),
         redistributions=sorted(edges, key=lambda edge: edge.consumer.line),
-        origin=", ".join(sorted(file for file in origins if os.path.isfile(file))),
+        origin=", ".join(sorted(file for file in origins if file_facts.is_file(file))),
         instead=proposals(checked.dump, report),
         lists=options.lists,
         limit=options.limit,

@@ -25,6 +25,7 @@ from irtool.ir.group_names import WORLD_GROUPS
 from irtool.ir.operators import VIRTUAL
 from irtool.ir.run import InputFile, PassFile
 from irtool.ir.units import ranks_text
+from irtool.syntax import file_facts
 from irtool.syntax.run import Compilation, load_run
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.run_names import parse_name
@@ -88,7 +89,7 @@ def read_cluster(asked: Asked) -> Read:
     """
     if asked.dumps:
         return _of_dumps(asked)
-    if len(asked.paths) == 1 and os.path.isdir(asked.paths[0]):
+    if len(asked.paths) == 1 and file_facts.is_folder(asked.paths[0]):
         return _of_run(asked, asked.paths[0])
     return _of_files(asked)
 
@@ -96,7 +97,7 @@ def read_cluster(asked: Asked) -> Read:
 def _of_dumps(asked: Asked) -> Read:
     """Dumps that were read already."""
     files = {
-        rank: InputFile(dump.path if os.path.isfile(dump.path) else STDIN, rank)
+        rank: InputFile(dump.path if file_facts.is_file(dump.path) else STDIN, rank)
         for rank, dump in asked.dumps.items()
     }
     first = min(files)

@@ -53,3 +53,6 @@ COMMANDS: dict[str, CommandEntry] = {
     "rules": CommandEntry("irtool.cli.rules", "What irtool looks for, and knows of operators."),
     "explain": CommandEntry("irtool.cli.explain", "What a code means; what a failed run says."),
 }
+
+REPEATED = frozenset(("check", "comm", "cost", "lint", "memory", "parse", "pipeline", "viz"))
+"""Commands that read and write, and do nothing else: their answers are kept."""

@@ -19,7 +19,7 @@ from irtool.operators.functions import FUNCTIONS
 from irtool.operators.notation import Declaration, Rule, RuleError, read_declarations
 from irtool.operators.table import declare, forget_declared, load_functions
 from irtool.sharding.network.context import EXCLUDED
-from irtool.syntax import reading
+from irtool.syntax import file_facts, reading
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -115,13 +115,13 @@ def _above(folder: str) -> str:
     start = folder
     while True:
         path = os.path.join(folder, CONFIG_FILE)
-        if os.path.isfile(path):
+        if file_facts.is_file(path):
             return os.path.relpath(path, start)
         path = os.path.join(folder, PROJECT_FILE)
-        if os.path.isfile(path) and _is_about_irtool(path):
+        if file_facts.is_file(path) and _is_about_irtool(path):
             return os.path.relpath(path, start)
         parent = os.path.dirname(folder)
-        if parent == folder or os.path.exists(os.path.join(folder, ".git")):
+        if parent == folder or file_facts.exists(os.path.join(folder, ".git")):
             return ""
         folder = parent
 

@@ -34,6 +34,7 @@ from irtool.cluster.context.model import Origin, RunContext
 from irtool.cluster.machine import Machine
 from irtool.ir.limits import bounded_int
 from irtool.sharding.network.context import EXCLUDED, ParallelContext
+from irtool.syntax import file_facts
 from irtool.syntax.run_context import CASE_FILE, read_case
 from irtool.syntax.run_walk import folder_rank_of
 
@@ -297,7 +298,7 @@ def _files(configuration: Configuration, beside: str | None, run: str) -> Iterat
     """Contexts of files that merely lie there, the strongest last."""
     for folder in _case_folders(beside, run) if beside is not None else ():
         path = os.path.join(folder, CASE_FILE)
-        if os.path.exists(path):
+        if file_facts.exists(path):
             values, reason = read_case(path)
             if reason:
                 note(f"{path} {reason}: not used")

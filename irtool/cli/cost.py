@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -27,6 +26,7 @@ from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
 from irtool.sharding.check import check, of_what_was_read
+from irtool.syntax import file_facts
 
 if TYPE_CHECKING:
     from irtool.artefacts.profile import Profile
@@ -141,7 +141,7 @@ def cost_answered(asked: CostQuestion) -> Answered[CostView]:
     view = CostView(
         step_cost(structure_of(dump, parallel), report, chosen), report, file.path, options.limit
     )
-    if parallel.stages > 1 and os.path.isdir(path):
+    if parallel.stages > 1 and file_facts.is_folder(path):
         view, dump = _slowest(path, parallel, chosen, graph, (view, dump))
     if measured is not None:
         ran = graph_that_ran(path or file.path, rank, graph)

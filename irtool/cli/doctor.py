@@ -26,6 +26,7 @@ from irtool.cli.prefetch import prefetch_classes
 from irtool.cli.question import Question, RunOptions, question_of
 from irtool.cli.report import Failure, note
 from irtool.cluster.context.model import RunContext
+from irtool.syntax import file_facts
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.source import DumpError
 
@@ -155,7 +156,7 @@ def _run_at(path: str) -> Run:
         run = load_run(path)
     except DumpError as error:
         hint = error.hint
-        if os.path.isfile(path):
+        if file_facts.is_file(path):
             folder = shlex.join(["irtool", "doctor", os.path.dirname(path) or os.curdir])
             hint = f"{folder} examines the folder, irtool parse a single dump"
         raise Failure(error.message, path, hint=hint) from None
@@ -187,6 +188,8 @@ def _tasks_named(names: Sequence[str]) -> tuple[Task, ...]:
 def _pages(commands: Sequence[tuple[str, ...]], folder: str) -> list[tuple[str, str]]:
     """Write the page of each question beside the first one: what it asks, and its file."""
     from concurrent.futures import ThreadPoolExecutor
+
+    file_facts.cannot_repeat()  # other processes write these
 
     def written(file: str, command: tuple[str, ...]) -> bool:
         words = [sys.executable, "-m", "irtool", *command[1:], "--format", "html"]

@@ -14,6 +14,7 @@ from irtool.ir.group_names import MOST_RANKS
 from irtool.ir.groups import is_rank
 from irtool.ir.run import InputFile
 from irtool.ir.units import ranks_text
+from irtool.syntax import file_facts
 from irtool.syntax.load import load
 from irtool.syntax.run_expand import STDIN, expand
 from irtool.syntax.run_names import parse_name
@@ -74,6 +75,7 @@ def read_input(file: InputFile) -> Dump:
         DumpError: it cannot be read at all.
     """
     if file.path == STDIN:
+        file_facts.cannot_repeat()
         return load(sys.stdin.buffer, STDIN_NAME)
     return load(file.path)
 
@@ -97,7 +99,4 @@ def read_statements(file: InputFile) -> Dump:
 
 def input_size(file: InputFile) -> int:
     """Bytes of the file as it lies there; 0 where nobody knows."""
-    try:
-        return 0 if file.path == STDIN else os.stat(file.path).st_size
-    except OSError:
-        return 0
+    return 0 if file.path == STDIN else file_facts.file_size(file.path)

@@ -38,6 +38,7 @@ from irtool.linting.settings import expanded
 from irtool.report.findings.answer import lint_answer
 from irtool.report.findings.html import findings_page
 from irtool.report.findings.text import TextStyle, summary_text, text_pieces
+from irtool.syntax import file_facts
 from irtool.syntax.kept import remembers
 from irtool.syntax.kept_files import cache_folder
 from irtool.syntax.load import load
@@ -247,7 +248,7 @@ def _shown_dump(findings: Findings) -> Dump | None:
     """The dump that a page shows the graph of: the one with the most findings about nodes."""
     counts = Counter(finding.file for finding in findings.items if finding.node is not None)
     for path, _ in counts.most_common(1):
-        if os.path.exists(path):
+        if file_facts.exists(path):
             try:
                 return load(path)
             except DumpError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -27,6 +26,7 @@ from irtool.linting.nesting import nested
 from irtool.linting.sources import SourceFiles
 from irtool.linting.suppression import Suppressions, apply_ignores
 from irtool.report.findings.places import relative
+from irtool.syntax import file_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def save_baseline(asked: Asked, findings: Sequence[Finding]) -> int:
     path = asked.settings.baseline or ""
     kept = [finding for finding in findings if not finding.suppressed]
     others: list[Known] = []
-    if os.path.exists(path) and os.path.getsize(path):
+    if file_facts.exists(path) and file_facts.file_size(path):
         others = [entry for entry in _kept(path) if entry.code not in asked.codes]
     write_file(path, write_baseline(kept, others), over_input=True)
     return len(kept)
@@ -104,7 +104,7 @@ def against_baseline(
     path = asked.settings.baseline
     if path is None:
         return findings, ()
-    if not os.path.exists(path):
+    if not file_facts.exists(path):
         hint = f"write it with --baseline {path} --update-baseline"
         raise Failure("there is no such baseline", path, hint=hint, code=BAD_SETTING)
     return apply_baseline(findings, _known(path), asked.codes)

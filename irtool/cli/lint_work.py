@@ -16,14 +16,14 @@ from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, Severity, Silenced
 from irtool.ir.run import InputFile
-from irtool.linting.cache import program_digest
 from irtool.linting.engine import Linted, lint_compilation, lint_run
 from irtool.linting.facts import CompilationFacts, DumpFacts, RunFacts, Surroundings
 from irtool.linting.kinds import kind_of_dump
 from irtool.linting.registry import all_rules
 from irtool.linting.rule import DumpKind, Lacking, Rule
 from irtool.linting.rules.syntax.syn000_unreadable_file import UnreadableFile
-from irtool.syntax.kept_files import digest
+from irtool.syntax import file_facts
+from irtool.syntax.kept_files import digest, program_digest
 from irtool.syntax.query import query
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.source import DumpError, read_content
@@ -130,10 +130,12 @@ def placed_key(key: bytes, unit: Unit | RunUnit) -> bytes:
 
 
 def _content(path: str) -> bytes:
-    if not os.path.isfile(path):
+    if not file_facts.is_file(path):
         raise OSError(path)  # a named pipe can be read only once
     with open(path, "rb") as file:
-        return file.read()
+        data = file.read()
+    file_facts.note_content(path, data)
+    return data
 
 
 # -- one compilation ---------------------------------------------------------------------------

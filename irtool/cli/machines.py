@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 from irtool.cli.configuration import read_table
@@ -15,6 +14,7 @@ from irtool.cluster.machine import (
     default_machine,
     machine_from,
 )
+from irtool.syntax import file_facts
 
 
 def named_machine(name: str | None) -> Machine | None:
@@ -57,7 +57,7 @@ def machine_named(name: str | None, target: str) -> Machine:
         return default_machine("GPU" if target.upper() == "GPU" else "Ascend")
     if name in BUILT_IN:
         return built_in(name)
-    if not os.path.exists(name):
+    if not file_facts.exists(name):
         hint = f"built in are {', '.join(BUILT_IN)}; anything else is a TOML file"
         raise Failure(f"there is no machine {name}", "--machine", hint=hint)
     try:

@@ -15,7 +15,7 @@ from typing import Any, cast
 import click
 from click.shell_completion import CompletionItem, get_completion_class, shell_complete
 
-from irtool.cli.commands import COMMANDS
+from irtool.cli.commands import COMMANDS, REPEATED
 from irtool.cli.opening import command_made_of
 from irtool.cli.report import Failure, forget_stream, report_failure, report_usage
 from irtool.ir.version import VERSION
@@ -32,6 +32,8 @@ class Terminated(BaseException):
     """Somebody ended this process politely: what was begun is taken away."""
 
 
+_WORDS = "irtool.words"
+"""Where a process notes the words of its only question."""
 NAME = "irtool"
 COMPLETE_VARIABLE = "_IRTOOL_COMPLETE"
 """Set by a shell that asks what could stand next."""
@@ -100,9 +102,15 @@ class LazyGroup(click.Group):
         from irtool.cli.writing import PipeClosed, discard_all
         from irtool.syntax.reading import noted_inputs
 
+        words: Sequence[str] = ctx.meta.get(_WORDS, ())
         try:
             with noted_inputs():
-                status = super().invoke(ctx)
+                if words and words[0] in REPEATED:
+                    from irtool.cli.kept_answers import answered
+
+                    status = answered(words, lambda: super(LazyGroup, self).invoke(ctx))
+                else:
+                    status = super().invoke(ctx)
         except (BrokenPipeError, PipeClosed):
             # Not an OSError: those the parser answers with status 1, which means findings here.
             raise ReaderGone from None
@@ -292,6 +300,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         if instruction:
             return shell_complete(app, {}, NAME, COMPLETE_VARIABLE, instruction)
         with app.make_context(NAME, list(given)) as context:
+            if arguments is None:  # later questions in one process see less of files: it remembers
+                context.meta[_WORDS] = ["doctor", *given] if given and _is_run(given[0]) else given
             app.invoke(context)
     except click.exceptions.Exit as done:
         return done.exit_code

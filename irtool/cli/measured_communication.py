@@ -21,6 +21,7 @@ from irtool.artefacts.galvatron import galvatron_tables
 from irtool.cli.report import Failure, report_problems
 from irtool.cluster.calibration import GroupPace, LinkPace, Sample
 from irtool.ir.operators import COMMUNICATION
+from irtool.syntax import file_facts, reading
 from irtool.syntax.run import load_run
 from irtool.syntax.source import DumpError
 
@@ -87,7 +88,7 @@ def read_communication(
         if name == _COLLECTIVES:
             metadata = os.path.join(os.path.dirname(path), _METADATA)
             above = os.path.join(os.path.dirname(os.path.dirname(path)), _METADATA)
-            beside = next((file for file in (metadata, above) if os.path.exists(file)), None)
+            beside = next((file for file in (metadata, above) if file_facts.exists(file)), None)
             _collectives(path, beside, measured, damage, ranks)
         elif name == _LINKS:
             _links(path, measured, damage)
@@ -102,7 +103,7 @@ def read_communication(
 def _is_test(path: str) -> bool:
     """Whether a JSON file is of nccl-tests."""
     try:
-        with open(path, "rb") as stream:
+        with reading.opened(path) as stream:
             return b'"results"' in stream.read(1 << 16)
     except OSError:
         return False

@@ -26,6 +26,7 @@ from irtool.ir.limits import bounded_int
 from irtool.ir.run import InputFile
 from irtool.ir.types import LARGEST_SIZE
 from irtool.ir.units import ranks_text
+from irtool.syntax import file_facts
 from irtool.syntax.run import Compilation, Run, load_run
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.run_walk import folder_rank_of
@@ -113,9 +114,9 @@ def read_ranks(
     for path in sources:
         if isinstance(path, Dump):
             whose = rank if rank is not None else folder_rank_of(path.path)
-            name = path.path if os.path.isfile(path.path) else STDIN_NAME
+            name = path.path if file_facts.is_file(path.path) else STDIN_NAME
             dumps.append(RankDump(name, whose, () if whose is None else (whose,), path))
-        elif os.path.isdir(path):
+        elif file_facts.is_folder(path):
             dumps += _of_run(path, rank, graph)
         else:
             dumps += _of_files(path, rank, graph)

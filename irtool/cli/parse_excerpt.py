@@ -28,6 +28,7 @@ from irtool.linting.engine import lint_compilation
 from irtool.linting.facts import CompilationFacts, DumpFacts, Surroundings
 from irtool.linting.kinds import kind_of_dump
 from irtool.linting.rule import DumpKind, Rule
+from irtool.syntax import file_facts
 from irtool.syntax.redact import Redaction
 from irtool.syntax.reduce import NotShown, Shows, reduced
 from irtool.syntax.run_expand import STDIN
@@ -210,7 +211,7 @@ def _linting(
 
 def _write_redacted(files: Sequence[InputFile], request: ExcerptRequest) -> int:
     folder = request.output_file
-    if len(files) > 1 and (folder is None or os.path.isfile(folder)):
+    if len(files) > 1 and (folder is None or file_facts.is_file(folder)):
         raise Failure(
             f"{len(files)} dumps need a folder to go to", hint="--redact -o FOLDER", code="CLI003"
         )

@@ -16,6 +16,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.run import PassFile
 from irtool.report.history import history_answer, history_report
+from irtool.syntax import file_facts
 from irtool.syntax.run import Compilation, load_run
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.source import DumpError, read_content
@@ -75,8 +76,8 @@ def tell_history(request: HistoryRequest, form: AnswerForm, output: Output) -> i
 def _compilation(request: HistoryRequest) -> tuple[Compilation, PassFile | None]:
     """The compilation, and the one of its dumps that was named."""
     folder = request.path
-    if not os.path.isdir(folder):
-        if not os.path.exists(folder):
+    if not file_facts.is_folder(folder):
+        if not file_facts.exists(folder):
             raise Failure("no such file or folder", folder)
         folder = os.path.dirname(folder) or "."
     try:
@@ -92,6 +93,7 @@ def _compilation(request: HistoryRequest) -> tuple[Compilation, PassFile | None]
         raise Failure(str(error.args[0]).removeprefix(f"{folder}: "), folder) from None
     for compilation in run.compilations:
         for file in compilation.passes:
+            file_facts.cannot_repeat()
             if os.path.samefile(file.path, request.path):
                 return compilation, file
     raise Failure("this file is no dump of a pass", request.path)

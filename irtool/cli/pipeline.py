@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -36,6 +35,7 @@ from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
 from irtool.cluster.pipeline_measured import MeasuredStage, measured_stage
 from irtool.ir.dump import Dump
 from irtool.report.pipeline import PipelineView, pipeline_answer, pipeline_report
+from irtool.syntax import file_facts
 from irtool.syntax.run import load_run
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.source import DumpError
@@ -135,7 +135,7 @@ def _inputs(dumps: Sequence[RankDump], layout: Layout) -> list[StageInput]:
 
 def _measured(source: str | Dump, layout: Layout) -> tuple[MeasuredStage, ...]:
     """What ranks of a run folder measured of their steps (``step_trace_time.csv``)."""
-    if not isinstance(source, str) or not os.path.isdir(source):
+    if not isinstance(source, str) or not file_facts.is_folder(source):
         return ()
     try:
         run = load_run(source)

@@ -15,6 +15,7 @@ from irtool.artefacts.trace_profile import trace_profile
 from irtool.cli.report import Failure, note, report_problems
 from irtool.ir.dump import Dump
 from irtool.ir.run import ArtefactKind, PassFile
+from irtool.syntax import file_facts
 from irtool.syntax.run import Compilation, RankRun, load_run
 from irtool.syntax.run_walk import artefact_kind
 from irtool.syntax.source import DumpError
@@ -42,10 +43,10 @@ def profile_at(path: str, given: str | None, rank: int | None) -> Profile | None
     Raises:
         Failure: what is named is no profile.
     """
-    if given is not None and not os.path.isdir(given):
+    if given is not None and not file_facts.is_folder(given):
         return _read(given)
     folder = given or path
-    if not os.path.isdir(folder):
+    if not file_facts.is_folder(folder):
         return None
     try:
         run = load_run(folder)
@@ -85,7 +86,7 @@ def _read(path: str) -> Profile:
 
 def graph_that_ran(path: str, rank: int | None, graph: int | None) -> Dump | None:
     """What the backend built of a run, else its validate dump; None where neither is there."""
-    folder = path if os.path.isdir(path) else os.path.dirname(path) or os.curdir
+    folder = path if file_facts.is_folder(path) else os.path.dirname(path) or os.curdir
     try:
         picked = load_run(folder).compilation(graph, rank)
         file = _file_that_ran(picked)
@@ -107,7 +108,7 @@ def measured_memory(step: MeasuredStep, path: str, rank: int | None) -> Measured
 
     held = memory(step.dump)
     file = None
-    if os.path.isdir(path):
+    if file_facts.is_folder(path):
         by_rank = load_run(path).by_rank
         own = by_rank.get(next(iter(by_rank), 0) if rank is None else rank)
         file = None if own is None else own.artefact("cpu memory")
@@ -125,7 +126,7 @@ def _file_that_ran(picked: Compilation) -> PassFile | None:
 
 def has_begin(path: str, rank: int | None, graph: int | None) -> bool:
     """Whether a path may be priced by its begin dump: all but folders that have none."""
-    if not os.path.isdir(path):
+    if not file_facts.is_folder(path):
         return True
     try:
         run = load_run(path)

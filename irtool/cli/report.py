@@ -76,17 +76,38 @@ def quiet() -> Generator[list[str]]:
         _heard.reset(token)
 
 
+_noted: ContextVar[list[str] | None] = ContextVar("noted", default=None)
+
+
+@contextmanager
+def noting() -> Generator[list[str]]:
+    """Keep a copy of what is said on standard error."""
+    noted: list[str] = []
+    token = _noted.set(noted)
+    try:
+        yield noted
+    finally:
+        _noted.reset(token)
+
+
 def say(text: str) -> None:
     """Print a line on standard error; where nobody listens any more, that is no failure."""
     heard = _heard.get()
     if heard is not None:
         heard.append(text.removeprefix("irtool: "))
         return
+    noted = _noted.get()
+    if noted is not None:
+        noted.append(text)
+    _print(text)
+
+
+def _print(text: str) -> None:
     try:
         print(text, file=sys.stderr, flush=True)
     except UnicodeEncodeError:
         encoding = getattr(sys.stderr, "encoding", None) or "ascii"
-        say(text.encode(encoding, "backslashreplace").decode(encoding))
+        _print(text.encode(encoding, "backslashreplace").decode(encoding))
     except (OSError, ValueError):
         forget_stream(sys.stderr, 2)
 

@@ -20,6 +20,7 @@ from irtool.cli.configuration import Configuration
 from irtool.cli.context import NO_DEVICES, ContextArguments, parallel_of
 from irtool.cli.inputs import read_statements
 from irtool.cli.report import Failure, note, report_problems
+from irtool.syntax import file_facts
 from irtool.syntax.run import load_run
 from irtool.syntax.run_names import is_dump
 from irtool.syntax.source import DumpError
@@ -63,12 +64,12 @@ def layouts_at(path: str) -> StrategyFile | None:
     Raises:
         Failure: nothing says it.
     """
-    if path == WHOLE and not os.path.exists(path):
+    if path == WHOLE and not file_facts.exists(path):
         return None
     try:
-        if is_dump(os.path.basename(path)) and not os.path.isdir(path):
+        if is_dump(os.path.basename(path)) and not file_facts.is_folder(path):
             return _predicted(path)
-        if not os.path.isdir(path) or _holds_strategies(path):
+        if not file_facts.is_folder(path) or _holds_strategies(path):
             return read_layouts(path)
         return _of_run(path)
     except ArtefactError as error:
@@ -78,7 +79,7 @@ def layouts_at(path: str) -> StrategyFile | None:
 def _holds_strategies(folder: str) -> bool:
     """Whether strategy files lie in a folder itself, and not those of a run."""
     try:
-        names = os.listdir(folder)
+        names = file_facts.names_in(folder)
     except OSError:
         return True  # reading says why it can't be looked into
     return any(name.endswith(SUFFIXES) for name in names) and not any(map(is_dump, names))

@@ -24,6 +24,7 @@ from irtool.report.picture.overlay_json import OverlayError, read_overlays
 from irtool.report.text import shortened
 from irtool.sharding.check import check
 from irtool.sharding.network.report import CheckResult
+from irtool.syntax import file_facts
 from irtool.syntax.reading import read_json
 from irtool.syntax.run import load_run
 from irtool.syntax.run_expand import STDIN
@@ -74,7 +75,7 @@ def _title(path: str) -> str:
 
 
 def _file(path: str, rank: int | None, graph: int | None) -> InputFile:
-    if path != STDIN and os.path.isdir(path):
+    if path != STDIN and file_facts.is_folder(path):
         return _main_of_run(path, rank, graph)
     files, problems = inputs_for([path], None, graph)
     if not files:
@@ -99,7 +100,7 @@ def _main_of_run(path: str, rank: int | None, graph: int | None) -> InputFile:
 
 
 def _whole_run(path: str, graph: int | None) -> Drawn:
-    if not os.path.isdir(path):
+    if not file_facts.is_folder(path):
         raise Failure("--whole joins the stages of a run", path, hint="give the run's folder")
     try:
         run = load_run(path)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from irtool.cli.report import Failure, note
 from irtool.report.plain import is_terminal
+from irtool.syntax.file_facts import Fact, cannot_repeat, noted_facts, noting_facts
 from irtool.syntax.kept import flush, remembers, use_keeper
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def _in_processes(
 
     waiting = deque(items[start : start + together] for start in range(0, len(items), together))
     pool = _pool(processes)
-    active: deque[tuple[Sequence[Item], Future[list[Outcome[Result]]]]] = deque()
+    active: deque[tuple[Sequence[Item], Future[_Done[Result]]]] = deque()
     try:
         while waiting or active:
             try:
@@ -169,17 +170,16 @@ def _in_processes(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _finished(
-    items: Sequence[Item], future: Future[list[Outcome[Result]]]
-) -> list[Outcome[Result]]:
+def _finished(items: Sequence[Item], future: Future[_Done[Result]]) -> list[Outcome[Result]]:
     """Outcomes of neighbours; where they can't travel between processes, that is each one's."""
     from concurrent.futures.process import BrokenProcessPool
 
     try:
-        return future.result()
+        return future.result().taken()
     except BrokenProcessPool:
         raise
     except Exception as error:
+        cannot_repeat()
         return [Outcome(None, error)] * len(items)
 
 
@@ -193,6 +193,7 @@ def _on_cluster(
     """
     from irtool.compare.tensors.measuring.cluster import Cluster, NoDask
 
+    cannot_repeat()
     try:
         cluster = Cluster(address, note)
     except NoDask as error:
@@ -222,13 +223,30 @@ def _begin_worker(is_kept: bool) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _worked(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Outcome[Result]]:
+@dataclass(frozen=True, slots=True)
+class _Done(Generic[Result]):
+    """What a worker sends: outcomes, and what it saw of files meanwhile."""
+
+    outcomes: list[Outcome[Result]]
+    facts: list[Fact]
+    bytes_read: int
+    is_complete: bool
+
+    def taken(self) -> list[Outcome[Result]]:
+        """The outcomes; what the worker saw counts as seen here."""
+        if (noted := noted_facts()) is not None:
+            noted.add(self.facts, self.bytes_read, self.is_complete)
+        return self.outcomes
+
+
+def _worked(work: Callable[[Item], Result], items: Sequence[Item]) -> _Done[Result]:
     """What a worker does: the work, and keeping what it read before the next comes."""
     made: list[Outcome[Result]] = []
-    for item in items:
-        made.append(_outcome(work, item))
-        flush()
-    return made
+    with noting_facts() as facts:
+        for item in items:
+            made.append(_outcome(work, item))
+            flush()
+        return _Done(made, facts.taken(), facts.bytes_read, facts.is_complete)
 
 
 def _alone(work: Callable[[Item], Result], item: Item) -> Outcome[Result]:
@@ -236,8 +254,9 @@ def _alone(work: Callable[[Item], Result], item: Item) -> Outcome[Result]:
 
     with _pool(1) as pool:
         try:
-            return pool.submit(_worked, work, [item]).result()[0]
+            return pool.submit(_worked, work, [item]).result().taken()[0]
         except BrokenProcessPool:
+            cannot_repeat()
             return Outcome(None, WorkerDied("the process that read it died"))
         except Exception as error:
             return Outcome(None, error)

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, cast
 
 from irtool.cli.report import Failure
+from irtool.syntax.file_facts import cannot_repeat
 from irtool.syntax.reading import inputs
 
 CODE = "CLI003"
@@ -215,6 +216,7 @@ def write_file(path: str, text: str, over_input: bool = False) -> None:
     Raises:
         Failure: it can't be written, or it is an input.
     """
+    cannot_repeat()
     file = NewFile(path, over_input)
     file.sink.write(text.encode("utf-8", "backslashreplace"))
     file.keep()

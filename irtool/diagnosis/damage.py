@@ -11,6 +11,7 @@ from irtool.diagnosis.subject import Subject
 from irtool.ir.finding import Finding
 from irtool.ir.run import PassFile
 from irtool.ir.units import ranks_text
+from irtool.syntax.reading import opened
 from irtool.syntax.run_names import parse_name
 
 _TAIL = 4096
@@ -38,7 +39,7 @@ def _is_closed(file: PassFile) -> bool:
     if file.path.endswith((".gz", ".xz")):
         return True
     try:
-        with open(file.path, "rb") as content:
+        with opened(file.path) as content:
             content.seek(max(0, file.size - _TAIL))
             lines = content.read().splitlines()
     except OSError:

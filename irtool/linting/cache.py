@@ -8,15 +8,12 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, cast
 
 import msgspec
 
 from irtool.ir.finding import Finding, Silenced
-from irtool.ir.version import VERSION
 from irtool.linting.engine import Linted
-from irtool.syntax.kept_files import digest
 
 _FILE = "lint.sqlite"
 _FORM = 2
@@ -25,19 +22,6 @@ _NUMBER = "\0"
 """Before the number of a file, in the place of its name."""
 _KEEP_SECONDS = 30 * 24 * 3600
 _FRESH_SECONDS = 24 * 3600
-
-
-@lru_cache(maxsize=1)
-def program_digest() -> bytes:
-    """Of irtool itself: its version, and size and time of its files (for who changes them)."""
-    folder = os.path.dirname(os.path.dirname(__file__))
-    seen: list[str] = []
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name != "__pycache__")
-        for name in sorted(names):
-            status = os.stat(os.path.join(place, name))
-            seen.append(f"{place[len(folder) :]}/{name} {status.st_size} {status.st_mtime_ns}")
-    return digest(VERSION, "\n".join(seen))
 
 
 class Cache:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -16,6 +19,7 @@ from typing import TypeGuard
 import irtool.linting.rules as own
 from irtool.ir.finding import RuleText
 from irtool.linting.rule import Rule
+from irtool.syntax import file_facts
 
 ENTRY_POINTS = "irtool.lint_rules"
 """Group under which packages offer rules: a class, a module that holds classes, or a list."""
@@ -108,6 +112,9 @@ def all_rules() -> dict[str, RuleEntry]:
         RegistryError: a package's rules cannot be loaded, or a code is taken.
     """
     rules = own_rules()
+    for folder in filter(os.path.isdir, sys.path):
+        with suppress(OSError):
+            file_facts.names_in(folder)  # where packages come and go
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda plugin: plugin.name):
         for entry in _offered(point):
             if entry.code in rules:
@@ -120,6 +127,7 @@ def all_rules() -> dict[str, RuleEntry]:
 def _offered(point: EntryPoint) -> Iterator[RuleEntry]:
     origin = point.dist.name if point.dist is not None else point.value
     try:
+        file_facts.cannot_repeat()  # its code may change
         offered: object = point.load()
     except Exception as error:
         what = f"{type(error).__name__}: {error}"

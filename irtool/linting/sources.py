@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from irtool.syntax import file_facts
 from irtool.syntax.reading import read_text
 
 _MOST_BYTES = 8 << 20
@@ -59,13 +60,13 @@ class SourceFiles:
 
     def _is_file(self, path: str) -> bool:
         try:
-            return os.path.isfile(os.path.join(self._folder, path))
+            return file_facts.is_file(os.path.join(self._folder, path))
         except ValueError:  # a NUL in it
             return False
 
     def _relative(self, path: str) -> str:
-        full = os.path.realpath(os.path.join(self._folder, path))
-        root = os.path.realpath(self._folder)
+        full = file_facts.real_path(os.path.join(self._folder, path))
+        root = file_facts.real_path(self._folder)
         if full.startswith(root + os.sep):
             return os.path.relpath(full, root)
         return full

@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import suppress
+from functools import lru_cache
 from hashlib import blake2b
+
+from irtool.ir.version import VERSION
 
 FOLDER_VARIABLE = "IRTOOL_CACHE_DIR"
 MOST_KEPT = 1 << 30
@@ -35,6 +38,19 @@ def digest(*parts: bytes | str) -> bytes:
         made.update(len(data).to_bytes(8, "little"))
         made.update(data)
     return made.digest()
+
+
+@lru_cache(maxsize=1)
+def program_digest() -> bytes:
+    """Of irtool itself: its version, and size and time of its files (for who changes them)."""
+    folder = os.path.dirname(os.path.dirname(__file__))
+    seen: list[str] = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for name in sorted(names):
+            status = os.stat(os.path.join(place, name))
+            seen.append(f"{place[len(folder) :]}/{name} {status.st_size} {status.st_mtime_ns}")
+    return digest(VERSION, "\n".join(seen))
 
 
 class KeptFiles:

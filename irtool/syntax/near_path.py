@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from difflib import get_close_matches
 
+from irtool.syntax import file_facts
+
 
 def near_path(path: str) -> str:
     """The path that was probably meant, with every name that is not there put right.
@@ -16,9 +18,9 @@ def near_path(path: str) -> str:
     corrected = drive + os.sep if rest.startswith(os.sep) else drive
     for name in filter(None, rest.split(os.sep)):
         nearer = os.path.join(corrected, name)
-        if not os.path.lexists(nearer):
+        if not file_facts.is_there(nearer):
             try:
-                there = os.listdir(corrected or os.curdir)
+                there = file_facts.names_in(corrected or os.curdir)
             except OSError:
                 return ""
             close = get_close_matches(name, there, n=1)

@@ -21,6 +21,7 @@ from contextvars import ContextVar
 from typing import Any, BinaryIO, NoReturn, cast
 
 from irtool.ir.limits import MAX_DEPTH, MAX_DOCUMENT, MAX_SETTINGS, max_dump
+from irtool.syntax import file_facts
 
 _CHUNK = 1 << 20
 _WRITER_PATIENCE = 2.0
@@ -35,6 +36,16 @@ class Inputs:
     def __init__(self) -> None:
         self._files: dict[str, None] = {}
         self._folders: dict[str, None] = {}
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Files that are or will be read."""
+        return tuple(self._files)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Folders all of whose files are inputs."""
+        return tuple(self._folders)
 
     def add(self, path: str) -> None:
         """A file that is or will be read."""
@@ -105,8 +116,10 @@ def opened(path: str) -> BinaryIO:
         OSError: it can't be read; also where the name can't be one.
     """
     note_input(path)
+    file_facts.note_stream(path)
     try:
         if stat.S_ISFIFO(os.stat(path).st_mode):
+            file_facts.cannot_repeat()
             return io.BytesIO(_pipe_bytes(path, max_dump()))
         return open(path, "rb")  # the caller closes it
     except ValueError:
@@ -122,11 +135,17 @@ def read_bytes(path: str, most: int = MAX_DOCUMENT) -> bytes:
     note_input(path)
     try:
         if stat.S_ISFIFO(os.stat(path).st_mode):
+            file_facts.cannot_repeat()
             return _pipe_bytes(path, most)
         with open(path, "rb", buffering=0) as file:
-            return read_stream(lambda: file.read(_CHUNK), path, most)
+            data = read_stream(lambda: file.read(_CHUNK), path, most)
+    except OSError:
+        file_facts.note_unread(path)
+        raise
     except ValueError:
         raise OSError(errno.EINVAL, "no file can have this name", path) from None
+    file_facts.note_content(path, data)
+    return data
 
 
 def read_text(path: str, most: int = MAX_SETTINGS, errors: str = "strict") -> str:

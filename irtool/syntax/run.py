@@ -22,6 +22,7 @@ from irtool.ir.run import (
     TensorDump,
 )
 from irtool.ir.units import plural
+from irtool.syntax import file_facts
 from irtool.syntax.near_path import path_hint
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.run_context import Context
@@ -391,8 +392,8 @@ def load_run(folder: PathLike) -> Run:
         DumpError: there is no such folder, or it cannot be looked into.
     """
     path = os.fspath(folder)
-    if not os.path.isdir(path):
-        if os.path.exists(path):
+    if not file_facts.is_folder(path):
+        if file_facts.exists(path):
             raise DumpError(path, "is no folder", "load() reads single dumps")
         raise DumpError(path, "no such folder", path_hint(path))
     listing = walk(path)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import fnmatch
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from irtool.ir.finding import Finding
 from irtool.ir.groups import is_rank
 from irtool.ir.run import InputFile
+from irtool.syntax import file_facts
 from irtool.syntax.near_path import path_hint
 from irtool.syntax.run import Run, all_files, load_run
 from irtool.syntax.run_context import context_beside
@@ -46,7 +46,7 @@ def expand(paths: Sequence[str]) -> Expansion:
         before = len(files) + len(problems)
         if path == STDIN:
             files.setdefault(path, InputFile(path))
-        elif os.path.lexists(path):
+        elif file_facts.is_there(path):
             _add(path, files, runs, problems)
         elif _MAGIC & set(path):
             _add_matches(path, files, runs, problems)
@@ -61,19 +61,20 @@ def expand(paths: Sequence[str]) -> Expansion:
 def _add(path: str, files: dict[str, InputFile], runs: list[Run], problems: list[Finding]) -> None:
     """Add one path that is there."""
     try:
-        mode = os.stat(path).st_mode
+        os.stat(path)
     except OSError as error:
+        file_facts.cannot_repeat()
         reason = (error.strerror or str(error)).lower()
         problems.append(_problem("RUN010", path, reason, "check the path"))
         return
-    if stat.S_ISDIR(mode):
+    if file_facts.is_folder(path):
         _add_folder(path, files, runs, problems)
     elif _readable(path, problems):
         files.setdefault(path, _single(path))
 
 
 def _readable(path: str, problems: list[Finding]) -> bool:
-    if os.access(path, os.R_OK):
+    if file_facts.is_readable(path):
         return True
     hint = "MindSpore writes dumps readable by their owner only"
     problems.append(_problem("RUN012", path, "permission denied", hint))
@@ -123,8 +124,10 @@ def _add_matches(
     pattern: str, files: dict[str, InputFile], runs: list[Run], problems: list[Finding]
 ) -> None:
     matches = sorted(_matches(pattern, problems), key=natural)
-    wanted = [path for path in matches if os.path.isdir(path) or is_dump(os.path.basename(path))]
-    folders = [path for path in wanted if os.path.isdir(path)]
+    wanted = [
+        path for path in matches if file_facts.is_folder(path) or is_dump(os.path.basename(path))
+    ]
+    folders = [path for path in wanted if file_facts.is_folder(path)]
     # A pattern that means other files (``*.dat``) says so; folders without dumps are no mistake
     # of somebody who wrote ``*``, as long as there is anything to read.
     others = [] if wanted else matches
@@ -155,7 +158,7 @@ def _below(folder: str, parts: Sequence[str], seen: set[tuple[int, int, int]]) -
     head, rest = parts[0], parts[1:]
     if not _MAGIC & set(head):
         path = os.path.join(folder, head)
-        if os.path.lexists(path):
+        if file_facts.is_there(path):
             yield from _below(path, rest, seen)
         return
     try:
@@ -164,7 +167,7 @@ def _below(folder: str, parts: Sequence[str], seen: set[tuple[int, int, int]]) -
         if place in seen:
             return
         seen.add(place)
-        names = sorted(os.listdir(folder or os.curdir))
+        names = sorted(file_facts.names_in(folder or os.curdir))
     except OSError:
         return
     if head == "**":
@@ -174,11 +177,11 @@ def _below(folder: str, parts: Sequence[str], seen: set[tuple[int, int, int]]) -
         if name.startswith(".") and not head.startswith("."):
             continue
         if head == "**":
-            if os.path.isdir(path):
+            if file_facts.is_folder(path):
                 yield from _below(path, parts, seen)
             elif not rest:
                 yield path
-        elif fnmatch.fnmatchcase(name, head) and (not rest or os.path.isdir(path)):
+        elif fnmatch.fnmatchcase(name, head) and (not rest or file_facts.is_folder(path)):
             yield from _below(path, rest, seen)
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from irtool.ir.group_names import MOST_RANKS
 from irtool.ir.run import ArtefactKind
+from irtool.syntax import file_facts, reading
 from irtool.syntax.reading import note_input, note_input_folder
 from irtool.syntax.run_context import CASE_FILE
 from irtool.syntax.run_names import is_dump
@@ -160,8 +161,11 @@ def _entries(path: str, seen: set[tuple[int, int]], listing: Listing) -> list[os
             return []
         seen.add((status.st_dev, status.st_ino))
         with os.scandir(path) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
+            listed = sorted(entries, key=lambda entry: entry.name)
+        file_facts.note_entries(path, listed)
+        return listed
     except OSError as error:
+        file_facts.note_no_entries(path)
         listing.closed.append((path, (error.strerror or str(error)).lower()))
         return []
 
@@ -241,9 +245,9 @@ def _kind(name: str, parent: str) -> FileKind | None:
 def _is_settings(path: str) -> bool:
     """Whether a ``dump.json`` says what to dump, and is no dump of msprobe."""
     try:
-        if not os.path.isfile(path):
+        if not file_facts.is_file(path):
             return False
-        with open(path, "rb") as stream:
+        with reading.opened(path) as stream:
             return _SETTINGS in stream.read(_HEAD)
     except OSError:
         return False
@@ -258,18 +262,20 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 def _size(entry: os.DirEntry[str]) -> int:
     try:
-        return entry.stat().st_size
+        size = entry.stat().st_size
     except OSError:
         return 0
+    file_facts.note_size(entry.path, size)
+    return size
 
 
 def _add_links(listing: Listing, links: list[Found]) -> None:
     """Keep links to dumps that are not in the run themselves: ``latest.ir`` would count twice."""
     if not links:
         return
-    real = {os.path.realpath(item.path) for item in listing.of("dump")}
+    real = {file_facts.real_path(item.path) for item in listing.of("dump")}
     for item in links:
-        target = os.path.realpath(item.path)
-        if target not in real and os.path.exists(target):
+        target = file_facts.real_path(item.path)
+        if target not in real and file_facts.exists(target):
             real.add(target)
             listing.found.append(item)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Union
 
 from irtool.ir.limits import max_dump
+from irtool.syntax import file_facts
 from irtool.syntax.near_path import path_hint
 from irtool.syntax.reading import read_bytes, read_stream
 from irtool.syntax.unpacking import Damaged, UnpacksTooFar, packed_as, unpacked
@@ -72,7 +73,7 @@ def _file_bytes(path: str) -> bytes:
             errno.ENOENT: path_hint(path),
             errno.EACCES: "MindSpore writes dumps readable by their owner only",
         }
-        if os.path.isdir(path):  # Windows has no error of its own for these
+        if file_facts.is_folder(path):  # Windows has no error of its own for these
             raise DumpError(path, "is a folder, not a dump", "load_run() reads folders") from None
         reason = error.strerror or str(error)
         raise DumpError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from irtool.cli.recorded_inputs import (
 )
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.hang import HangReport, play, unknown_parts
+from irtool.syntax import file_facts
 from irtool.syntax.load import TRUNCATED
 from irtool.syntax.source import DumpError
 
@@ -98,7 +98,7 @@ def _as_recorded(asked: Asked) -> tuple[Read, HangReport, PlayedOrder | None]:
     from irtool.syntax.run import load_run
 
     path = asked.paths[0] if len(asked.paths) == 1 else ""
-    if not os.path.isdir(path):
+    if not file_facts.is_folder(path):
         read = _of_whole_dumps(refuse_partial(read_cluster(asked)))
         return read, play(read.cluster), None
     try:
@@ -133,7 +133,7 @@ def _of_whole_dumps(read: Read) -> Read:
 
 def _difference(read: Read, report: HangReport, graph: int | None) -> ScriptDifference | None:
     """How the odd rank's graph differs from another's, where a folder holds both."""
-    if not report.left or not os.path.isdir(read.path):
+    if not report.left or not file_facts.is_folder(read.path):
         return None
     from irtool.diagnosis.script_difference import script_difference
     from irtool.syntax.run import load_run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from enum import Enum
 from typing import Annotated
@@ -19,6 +18,7 @@ from irtool.cluster.reuse_later import later
 from irtool.cluster.reuse_limit import FIRST_VERSION, LAST_VERSION, has_feature
 from irtool.cluster.reuse_log import LogCheck, check_log, read_log
 from irtool.cluster.reuse_streams import LABEL_LIMIT, STREAM_LIMIT
+from irtool.syntax import file_facts
 from irtool.syntax.lines import text_lines
 
 
@@ -149,7 +149,7 @@ def _later_dialect(dialect: str) -> str:
 
 
 def _read_log(path: str):
-    if os.path.isdir(path):
+    if file_facts.is_folder(path):
         raise Failure("this is a folder", path, hint="name the log of one rank")
     try:
         log = read_log(text_lines(path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 from irtool.cli.declared import with_options
@@ -10,6 +9,7 @@ from irtool.cli.diff.options import DiffForm, DiffOptions
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument
 from irtool.cli.report import Failure
+from irtool.syntax import file_facts
 
 
 @with_options(DiffOptions, "asked")
@@ -109,7 +109,7 @@ def _check_paths(paths: list[str], passes: bool, ranks: bool, loss: bool) -> Non
         message = "--passes, --ranks and --loss are different questions"
         raise Failure(message, hint="ask one at a time")
     if passes or ranks:
-        if len(paths) != 1 or not os.path.isdir(paths[0]):
+        if len(paths) != 1 or not file_facts.is_folder(paths[0]):
             option = "--passes" if passes else "--ranks"
             raise Failure(f"{option} takes one run folder", hint=f"irtool diff {option} graphs/")
         return

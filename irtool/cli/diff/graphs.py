@@ -18,6 +18,7 @@ from irtool.ir.run import InputFile
 from irtool.report.diff.graphs import DiffView, diff_answer, diff_report
 from irtool.report.diff.series import passes_answer, passes_report, ranks_answer, ranks_report
 from irtool.report.json import json_text
+from irtool.syntax import file_facts
 from irtool.syntax.load import loads
 from irtool.syntax.run import Compilation, Run, load_run
 from irtool.syntax.run_classes import Fingerprints
@@ -77,7 +78,7 @@ def _both(sides: Sequence[str | Dump], asked: DiffOptions) -> list[Dump]:
 
 def _same_pass(paths: Sequence[str], asked: DiffOptions) -> list[InputFile]:
     """The two files; of run folders the dumps of the last pass that both have."""
-    if not all(os.path.isdir(path) for path in paths):
+    if not all(file_facts.is_folder(path) for path in paths):
         return [_file(path, asked) for path in paths]
     sides = [_compilation(path, asked) for path in paths]
     names = [{file.name for file in side.passes} for side in sides]
@@ -90,7 +91,7 @@ def _same_pass(paths: Sequence[str], asked: DiffOptions) -> list[InputFile]:
 
 
 def _file(path: str, asked: DiffOptions) -> InputFile:
-    if os.path.isdir(path):
+    if file_facts.is_folder(path):
         main = _compilation(path, asked).main
         note(f"compares {main.path}")
         return InputFile(main.path, main.rank, None, main.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from irtool.cli.answering import Answered, tell
@@ -12,6 +11,7 @@ from irtool.cli.report import Failure, note
 from irtool.compare.losses.comparison import LossComparison, NothingInCommon, compare_losses
 from irtool.compare.losses.read import read_loss
 from irtool.compare.losses.series import LossRun, NoLoss
+from irtool.syntax import file_facts
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.source import DumpError
 
@@ -75,7 +75,7 @@ def loss_of(path: str) -> LossRun:
     Raises:
         Failure: there is none.
     """
-    if os.path.isdir(path):
+    if file_facts.is_folder(path):
         curve = run_loss(_run(path))
         if curve is None:
             hint = "name the log or table itself"

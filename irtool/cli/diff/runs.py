@@ -13,6 +13,7 @@ from irtool.cli.diff.options import DiffOptions
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
+from irtool.syntax import file_facts
 from irtool.syntax.collector import CollectorPause
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.source import DumpError
@@ -28,12 +29,12 @@ MANY_OBJECTS = 1 << 20
 
 def is_for_runs(paths: Sequence[str]) -> bool:
     """Whether two paths are to be compared as runs: one holds tensors, or both are run folders."""
-    return any(holds_tensors(path) for path in paths) or all(os.path.isdir(p) for p in paths)
+    return any(holds_tensors(path) for path in paths) or all(file_facts.is_folder(p) for p in paths)
 
 
 def holds_tensors(path: str) -> bool:
     """Whether a path is a digest, a file of tensors, or a folder with tensors somewhere."""
-    if os.path.isfile(path):
+    if file_facts.is_file(path):
         from irtool.compare.tensors.formats.plain import SUFFIXES
 
         if path.endswith((".ir", ".ir.gz", ".ir.xz")):
@@ -41,7 +42,7 @@ def holds_tensors(path: str) -> bool:
         from irtool.compare.tensors.digest import is_digest
 
         return path.endswith(SUFFIXES) or is_digest(path)
-    if not os.path.isdir(path):
+    if not file_facts.is_folder(path):
         return False
     run = _run(path)
     if run.tensor_dumps or run.msprobe:
@@ -141,7 +142,7 @@ def side_of(path: str, asked: DiffOptions) -> RunSide:
     from irtool.compare.runs.sides import side_of_file, side_of_run
     from irtool.compare.tensors.model import NoTensors
 
-    if not os.path.isdir(path):
+    if not file_facts.is_folder(path):
         try:
             return side_of_file(path)
         except NoTensors as error:

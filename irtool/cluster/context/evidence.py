@@ -13,6 +13,7 @@ from irtool.cluster.context.model import Entry
 from irtool.cluster.context.shown import TELLING, Pass, Shown
 from irtool.ir.dump import Dump
 from irtool.ir.run import LogFile
+from irtool.syntax import file_facts
 from irtool.syntax.excerpt import excerpt
 from irtool.syntax.run import Compilation, Run
 from irtool.syntax.run_names import is_dump, parse_name
@@ -261,7 +262,7 @@ def sibling(path: str, kind: Pass) -> str | None:
     own = parse_name(os.path.basename(path)).number
     numbers: dict[Pass, list[tuple[int, str]]] = {name: [] for name in PASSES}
     try:
-        listed = os.listdir(folder or os.curdir)
+        listed = file_facts.names_in(folder or os.curdir)
     except OSError:
         return None
     for file_name in listed:

@@ -11,6 +11,7 @@ from irtool.cluster.context.given import Layer, merged
 from irtool.cluster.context.model import Origin, RunContext
 from irtool.cluster.context.shown import Pass
 from irtool.ir.dump import Dump
+from irtool.syntax import file_facts
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.run_context import CASE_FILE, read_case
 from irtool.syntax.run_walk import folder_rank_of
@@ -62,13 +63,13 @@ def _evidence(
 ) -> tuple[Evidence, str, str]:
     """The evidence, the path of the dump that is asked about, and the run's folder."""
     if isinstance(source, Dump):
-        if os.path.isfile(source.path):
+        if file_facts.is_file(source.path):
             return evidence_beside(source.path, rank, {source.path: source}), source.path, ""
         paths: dict[Pass, str] = {pass_of(source.path, "begin"): source.path}
         return Evidence(paths, rank, {source.path: source}), "", ""
     if not isinstance(source, Run):
         path = os.fspath(source)
-        if not os.path.isdir(path):
+        if not file_facts.is_folder(path):
             return evidence_beside(path, rank), path, ""
         source = load_run(path)
     picked = source.compilation(graph, rank)
@@ -80,6 +81,6 @@ def _files(path: str, folder: str) -> Iterator[Layer]:
     beside = os.path.dirname(path)
     for place in dict.fromkeys((folder or beside, beside)) if path else ():
         case = os.path.join(place, CASE_FILE)
-        if os.path.exists(case):
+        if file_facts.exists(case):
             values, _ = read_case(case)
             yield Layer(values or {}, Origin("file", case))
