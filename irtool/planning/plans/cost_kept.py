@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from irtool.ir.graph import Node
+from irtool.operators.steps import RESHAPE
 from irtool.operators.table import operator_of
 from irtool.planning.cost.costs import SUMS, item_bytes
 from irtool.planning.cost.kept import FIXED, Operand, Read, Result
@@ -50,7 +51,9 @@ class _Kept:
             if not item.operators:
                 continue
             if item.replaces:
-                self.moved[item.consumer, -1] = item
+                # Where a device's slice is only seen in another shape, nothing is made.
+                if any(step.op != RESHAPE for step in item.operators):
+                    self.moved[item.consumer, -1] = item
             elif tensor is not None:
                 self.moved[item.consumer, tensor] = item
 
@@ -132,7 +135,10 @@ class _Kept:
             if self._is_cast((node, 0)):
                 return self._of_cast((node, 0))
             operand = (node, 0)
-            made = self.structure.keeping.makers.get(operand)
+            maker = self.structure.keeping.makers.get(operand)
+            if maker is not None and maker[0] in self.again and node not in self.again:
+                break  # what is read outside of a recomputed cell stays
+            made = maker
         else:
             return None
         if made[0] not in self.report.by_node and made[0] not in self.again:

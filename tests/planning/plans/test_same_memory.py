@@ -160,3 +160,18 @@ def test_what_is_inserted_in_a_cell_stays_where_communication_is_not_recomputed(
     compiled = compiled_account(memory(record.dump("validate")))
     assert cost.memory.activations == compiled.kept > 0
     assert cost.memory.total == compiled.total
+
+
+VIEWS = records(Path(__file__).parent / "kept_views.jsonl.xz")
+"""A random decoder with experts that MindSpore 2.7.0 compiled: a norm's result is read as it is,
+and by a product behind a Reshape of a device's own slice."""
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_slice_that_is_also_read_in_another_shape_is_kept_once(name: str) -> None:
+    record = VIEWS[name]
+    begin, context = record.dump("begin"), record.context
+    cost = step_cost(structure_of(begin, context), check(begin, context), built_in("ascend_910b"))
+    compiled = compiled_account(memory(record.dump("validate")))
+    assert cost.memory.activations == compiled.kept
+    assert cost.memory.total == compiled.total
