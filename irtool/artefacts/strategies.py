@@ -11,7 +11,7 @@ from irtool.artefacts.strategy_file import SavedLayout, SavedStrategy, StrategyF
 from irtool.artefacts.strategy_json import read_json_strategies
 from irtool.artefacts.strategy_protobuf import read_protobuf_strategies
 from irtool.syntax import file_facts
-from irtool.syntax.run_walk import natural
+from irtool.syntax.run.folders import natural
 
 JSON_SUFFIX = ".json"
 SUFFIXES = (JSON_SUFFIX, ".ckpt")

@@ -27,9 +27,9 @@ from irtool.sharding.own_code import own_code_of
 from irtool.syntax import file_facts
 from irtool.syntax.load import load
 from irtool.syntax.run import Compilation, load_run
-from irtool.syntax.run_expand import STDIN
-from irtool.syntax.run_names import is_dump, parse_name
-from irtool.syntax.run_walk import folder_rank_of
+from irtool.syntax.run.expanding import STDIN
+from irtool.syntax.run.folders import folder_rank_of
+from irtool.syntax.run.names import is_dump, parse_name
 from irtool.syntax.source import DumpError
 
 BEGIN = "step_parallel_begin"

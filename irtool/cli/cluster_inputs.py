@@ -27,9 +27,9 @@ from irtool.ir.run import InputFile, PassFile
 from irtool.ir.units import ranks_text
 from irtool.syntax import file_facts
 from irtool.syntax.run import Compilation, load_run
-from irtool.syntax.run_expand import STDIN
-from irtool.syntax.run_names import parse_name
-from irtool.syntax.run_walk import folder_rank_of
+from irtool.syntax.run.expanding import STDIN
+from irtool.syntax.run.folders import folder_rank_of
+from irtool.syntax.run.names import parse_name
 from irtool.syntax.source import DumpError, read_content
 
 Rank = Annotated[

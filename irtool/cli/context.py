@@ -35,8 +35,8 @@ from irtool.cluster.machine import Machine
 from irtool.ir.limits import bounded_int
 from irtool.sharding.network.context import EXCLUDED, ParallelContext
 from irtool.syntax import file_facts
-from irtool.syntax.run_context import CASE_FILE, read_case
-from irtool.syntax.run_walk import folder_rank_of
+from irtool.syntax.run.context import CASE_FILE, read_case
+from irtool.syntax.run.folders import folder_rank_of
 
 NO_DEVICES = "CTX003"
 """Code of the failure where nobody says how many devices there are."""

@@ -21,7 +21,7 @@ from irtool.linting.failure.known import KnownLine, known_lines
 from irtool.linting.settings import SettingsError, expanded
 from irtool.report.rule_pages import codes_markdown, rule_markdown
 from irtool.report.rules import codes_answer, codes_report, rule_report, rules_answer
-from irtool.syntax.run_expand import STDIN
+from irtool.syntax.run.expanding import STDIN
 
 _PATHS = "irtool.cli.explain_path"
 _LIKE_A_CODE = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_][A-Za-z0-9]+)*")

@@ -28,9 +28,9 @@ from irtool.syntax.load import load
 from irtool.syntax.printer import dumps
 from irtool.syntax.reading import opened, read_json
 from irtool.syntax.run import Run, load_run
-from irtool.syntax.run_expand import STDIN
-from irtool.syntax.run_names import parse_name
-from irtool.syntax.run_walk import folder_rank, natural
+from irtool.syntax.run.expanding import STDIN
+from irtool.syntax.run.folders import folder_rank, natural
+from irtool.syntax.run.names import parse_name
 from irtool.syntax.source import DumpError
 from irtool.syntax.unpacking import Damaged, UnpacksTooFar
 

@@ -21,7 +21,7 @@ from irtool.ir.finding import Finding
 from irtool.ir.run import InputFile
 from irtool.ir.units import ranks_text
 from irtool.syntax.reading import inputs, read_bytes
-from irtool.syntax.run_names import parse_name
+from irtool.syntax.run.names import parse_name
 from irtool.syntax.source import DumpError
 
 if TYPE_CHECKING:

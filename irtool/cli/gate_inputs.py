@@ -16,7 +16,7 @@ from irtool.ir.units import ranks_text
 from irtool.linting.kinds import kind_of_dump, kind_of_name
 from irtool.linting.rule import DumpKind
 from irtool.syntax.run import Run, load_run
-from irtool.syntax.run_classes import Fingerprints
+from irtool.syntax.run.classes import Fingerprints
 from irtool.syntax.source import DumpError
 
 _TELLING = ("begin", "end", "validate")

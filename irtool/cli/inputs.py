@@ -16,8 +16,8 @@ from irtool.ir.run import InputFile
 from irtool.ir.units import ranks_text
 from irtool.syntax import file_facts
 from irtool.syntax.load import load
-from irtool.syntax.run_expand import STDIN, expand
-from irtool.syntax.run_names import parse_name
+from irtool.syntax.run.expanding import STDIN, expand
+from irtool.syntax.run.names import parse_name
 from irtool.syntax.source import DumpError
 
 STDIN_NAME = "<stdin>"

@@ -22,10 +22,10 @@ from irtool.ir.run import InputFile
 from irtool.linting.kinds import kind_of_name
 from irtool.linting.rule import DumpKind
 from irtool.sharding.network.context import ParallelContext
-from irtool.syntax.run_classes import Fingerprints
-from irtool.syntax.run_expand import STDIN
-from irtool.syntax.run_names import parse_name
-from irtool.syntax.run_walk import folder_rank_of, natural
+from irtool.syntax.run.classes import Fingerprints
+from irtool.syntax.run.expanding import STDIN
+from irtool.syntax.run.folders import folder_rank_of, natural
+from irtool.syntax.run.names import parse_name
 
 _RANK = re.compile(r"\brank[_.]?\d+\b")
 

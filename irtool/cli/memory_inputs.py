@@ -28,8 +28,8 @@ from irtool.ir.types import LARGEST_SIZE
 from irtool.ir.units import ranks_text
 from irtool.syntax import file_facts
 from irtool.syntax.run import Compilation, Run, load_run
-from irtool.syntax.run_expand import STDIN
-from irtool.syntax.run_walk import folder_rank_of
+from irtool.syntax.run.expanding import STDIN
+from irtool.syntax.run.folders import folder_rank_of
 from irtool.syntax.source import DumpError
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\Z", re.IGNORECASE)

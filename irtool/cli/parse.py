@@ -19,7 +19,7 @@ from irtool.cli.work import WorkerDied, processes_for, run_all
 from irtool.cluster.summary import Summary
 from irtool.ir.finding import Finding
 from irtool.ir.run import InputFile
-from irtool.syntax.run_classes import Fingerprints
+from irtool.syntax.run.classes import Fingerprints
 from irtool.syntax.source import DumpError, read_content
 
 

@@ -31,7 +31,7 @@ from irtool.linting.rule import DumpKind, Rule
 from irtool.syntax import file_facts
 from irtool.syntax.redact import Redaction
 from irtool.syntax.reduce import NotShown, Shows, reduced
-from irtool.syntax.run_expand import STDIN
+from irtool.syntax.run.expanding import STDIN
 
 
 @dataclass(frozen=True, slots=True)

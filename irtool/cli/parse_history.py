@@ -18,7 +18,7 @@ from irtool.ir.run import PassFile
 from irtool.report.history import history_answer, history_report
 from irtool.syntax import file_facts
 from irtool.syntax.run import Compilation, load_run
-from irtool.syntax.run_classes import Fingerprints
+from irtool.syntax.run.classes import Fingerprints
 from irtool.syntax.source import DumpError, read_content
 
 _KINDS = ("stage", "parallel", "pass")

@@ -37,7 +37,7 @@ from irtool.ir.dump import Dump
 from irtool.report.pipeline import PipelineView, pipeline_answer, pipeline_report
 from irtool.syntax import file_facts
 from irtool.syntax.run import load_run
-from irtool.syntax.run_expand import STDIN
+from irtool.syntax.run.expanding import STDIN
 from irtool.syntax.source import DumpError
 
 

@@ -1,6 +1,6 @@
 """Dumps that are wanted together, read by several processes or a cluster before they are asked for.
 
-A process that read a dump sends its model as kept models are written (`syntax/kept_model.py`): a
+A process that read a dump sends its model as kept models are written (`syntax/kept/model.py`): a
 fraction of the text, and quick to open.  What asks for the dump afterwards reads as ever, and finds
 it.
 """

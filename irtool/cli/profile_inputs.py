@@ -17,7 +17,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.run import ArtefactKind, PassFile
 from irtool.syntax import file_facts
 from irtool.syntax.run import Compilation, RankRun, load_run
-from irtool.syntax.run_walk import artefact_kind
+from irtool.syntax.run.folders import artefact_kind
 from irtool.syntax.source import DumpError
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from irtool.cli.report import Failure
 from irtool.cluster.machine import Machine, default_machine
 from irtool.report.text import escape_lines
 from irtool.syntax.printer import dumps
-from irtool.syntax.run_classes import Fingerprints
+from irtool.syntax.run.classes import Fingerprints
 
 if TYPE_CHECKING:
     from irtool.planning.cost.holdings import StageDumps

@@ -20,8 +20,8 @@ from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
 from irtool.sharding.network.context import ParallelContext
 from irtool.syntax.run import load_run
-from irtool.syntax.run_names import parse_name
-from irtool.syntax.run_walk import folder_rank_of
+from irtool.syntax.run.folders import folder_rank_of
+from irtool.syntax.run.names import parse_name
 from irtool.syntax.source import DumpError
 
 Stages = Mapping[int, Dump]

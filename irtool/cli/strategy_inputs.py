@@ -22,7 +22,7 @@ from irtool.cli.inputs import read_statements
 from irtool.cli.report import Failure, note, report_problems
 from irtool.syntax import file_facts
 from irtool.syntax.run import load_run
-from irtool.syntax.run_names import is_dump
+from irtool.syntax.run.names import is_dump
 from irtool.syntax.source import DumpError
 
 if TYPE_CHECKING:

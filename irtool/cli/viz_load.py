@@ -27,8 +27,8 @@ from irtool.sharding.network.report import CheckResult
 from irtool.syntax import file_facts
 from irtool.syntax.reading import read_json
 from irtool.syntax.run import load_run
-from irtool.syntax.run_expand import STDIN
-from irtool.syntax.run_names import parse_name
+from irtool.syntax.run.expanding import STDIN
+from irtool.syntax.run.names import parse_name
 from irtool.syntax.source import DumpError
 
 _JUDGED = ("step_parallel_begin", "pre_auto_parallel", "pipeline_split")

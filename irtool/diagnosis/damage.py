@@ -12,7 +12,7 @@ from irtool.ir.finding import Finding
 from irtool.ir.run import PassFile
 from irtool.ir.units import ranks_text
 from irtool.syntax.reading import opened
-from irtool.syntax.run_names import parse_name
+from irtool.syntax.run.names import parse_name
 
 _TAIL = 4096
 """Bytes in which a dump ends: a closed graph, and lines of ``#`` behind it."""

@@ -21,7 +21,7 @@ from irtool.syntax.lines import text_lines
 from irtool.syntax.load import load
 from irtool.syntax.printer import dumps
 from irtool.syntax.run import Compilation
-from irtool.syntax.run_walk import folder_rank_of
+from irtool.syntax.run.folders import folder_rank_of
 from irtool.syntax.source import DumpError
 
 _NAMED = re.compile(r"(\w*CNode_\d+)\b.{0,80}?full name is (\S+?)[.,]?(?:\s|$)")

@@ -27,7 +27,7 @@ from irtool.syntax.printer import (
 )
 
 if TYPE_CHECKING:
-    from irtool.syntax.assemble_base import SignatureParts, StatementParts
+    from irtool.syntax.assemble.base import SignatureParts, StatementParts
 
 Restore = Callable[[str], str]
 _STANDARD_WORD = "Return"

@@ -21,7 +21,7 @@ import pytest
 
 from irtool.cli import work
 from irtool.cli.main import main
-from irtool.syntax.run_expand import expand
+from irtool.syntax.run.expanding import expand
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"

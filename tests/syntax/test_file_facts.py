@@ -17,11 +17,11 @@ RAW = re.compile(
 )
 MAY = {
     "where it is noted": {
-        "syntax/file_facts.py", "syntax/reading.py", "syntax/run_walk.py", "syntax/run_expand.py",
-        "cli/lint_work.py", "cli/parse_history.py",
+        "syntax/file_facts.py", "syntax/reading.py", "syntax/run/folders.py",
+        "syntax/run/expanding.py", "cli/lint_work.py", "cli/parse_history.py",
     },
     "what irtool itself consists of, and what it keeps": {
-        "syntax/grammar.py", "syntax/kept.py", "syntax/kept_files.py", "operators/table.py",
+        "syntax/grammar.py", "syntax/kept/__init__.py", "syntax/kept/files.py", "operators/table.py",
         "linting/registry.py", "linting/cache.py", "cli/kept_answers.py",
     },
     "memory that there is, sizes that decide who reads, outputs, and what is said of a mistake": {

@@ -17,8 +17,8 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.syntax import kept, reader
 from irtool.syntax.kept import Keeper, keeping
-from irtool.syntax.kept_files import KeptFiles, digest
-from irtool.syntax.kept_model import can_be_kept, form_of_model, model_bytes, model_from
+from irtool.syntax.kept.files import KeptFiles, digest
+from irtool.syntax.kept.model import can_be_kept, form_of_model, model_bytes, model_from
 from irtool.syntax.printer import print_comment
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,8 +10,8 @@ import pytest
 
 import irtool
 from irtool import DumpError, load_run
-from irtool.syntax.run_context import context_beside, context_value
-from irtool.syntax.run_expand import expand
+from irtool.syntax.run.context import context_beside, context_value
+from irtool.syntax.run.expanding import expand
 
 TINY = "# IR entry: @main_1\n# Total subgraphs: 1\n\n# Total params: 0\n\n"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from irtool import DumpError, load_run
-from irtool.syntax.run_classes import Fingerprints
+from irtool.syntax.run.classes import Fingerprints
 
 TINY = "# IR entry: @main_1\n# Total subgraphs: 1\n\n# Total params: 0\n\n"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from irtool.syntax.run_expand import expand
+from irtool.syntax.run.expanding import expand
 
 TINY = "# IR entry: @main_1\n# Total subgraphs: 1\n\n# Total params: 0\n\n"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from irtool.syntax.run_names import is_dump, parse_base, parse_name, split_number
+from irtool.syntax.run.names import is_dump, parse_base, parse_name, split_number
 
 TINY = "# IR entry: @main_1\n# Total subgraphs: 1\n\n# Total params: 0\n\n"
 

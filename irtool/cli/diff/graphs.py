@@ -21,7 +21,7 @@ from irtool.report.json import json_text
 from irtool.syntax import file_facts
 from irtool.syntax.load import loads
 from irtool.syntax.run import Compilation, Run, load_run
-from irtool.syntax.run_classes import Fingerprints
+from irtool.syntax.run.classes import Fingerprints
 from irtool.syntax.source import DumpError, read_content
 
 # -- two dumps -----------------------------------------------------------------------------------

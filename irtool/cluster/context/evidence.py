@@ -16,8 +16,8 @@ from irtool.ir.run import LogFile
 from irtool.syntax import file_facts
 from irtool.syntax.excerpt import excerpt
 from irtool.syntax.run import Compilation, Run
-from irtool.syntax.run_names import is_dump, parse_name
-from irtool.syntax.run_walk import folder_rank
+from irtool.syntax.run.folders import folder_rank
+from irtool.syntax.run.names import is_dump, parse_name
 from irtool.syntax.source import DumpError
 
 PASSES: Mapping[Pass, str] = {

@@ -13,8 +13,8 @@ from irtool.cluster.context.shown import Pass
 from irtool.ir.dump import Dump
 from irtool.syntax import file_facts
 from irtool.syntax.run import Run, load_run
-from irtool.syntax.run_context import CASE_FILE, read_case
-from irtool.syntax.run_walk import folder_rank_of
+from irtool.syntax.run.context import CASE_FILE, read_case
+from irtool.syntax.run.folders import folder_rank_of
 
 
 def find_context(

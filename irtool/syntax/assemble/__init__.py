@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from lark import v_args  # pyright: ignore[reportUnknownVariableType]  # partly typed in Lark
 
-from irtool.syntax.assemble_lines import LineRules
-from irtool.syntax.assemble_types import TypeRules
-from irtool.syntax.assemble_values import ValueRules
+from irtool.syntax.assemble.lines import LineRules
+from irtool.syntax.assemble.types import TypeRules
+from irtool.syntax.assemble.values import ValueRules
 
 for _rules in (ValueRules, TypeRules, LineRules):
     # As a function, not a decorator: type checkers would lose the class.

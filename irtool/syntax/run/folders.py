@@ -13,8 +13,8 @@ from irtool.ir.group_names import MOST_RANKS
 from irtool.ir.run import ArtefactKind
 from irtool.syntax import file_facts, reading
 from irtool.syntax.reading import note_input, note_input_folder
-from irtool.syntax.run_context import CASE_FILE
-from irtool.syntax.run_names import is_dump
+from irtool.syntax.run.context import CASE_FILE
+from irtool.syntax.run.names import is_dump
 
 MAX_ENTRIES = 2_000_000
 """Most names that one walk looks at."""

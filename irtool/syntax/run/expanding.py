@@ -13,9 +13,9 @@ from irtool.ir.run import InputFile
 from irtool.syntax import file_facts
 from irtool.syntax.near_path import path_hint
 from irtool.syntax.run import Run, all_files, load_run
-from irtool.syntax.run_context import context_beside
-from irtool.syntax.run_names import is_dump, parse_name
-from irtool.syntax.run_walk import folder_rank_of, natural
+from irtool.syntax.run.context import context_beside
+from irtool.syntax.run.folders import folder_rank_of, natural
+from irtool.syntax.run.names import is_dump, parse_name
 from irtool.syntax.source import DumpError
 
 STDIN = "-"

@@ -8,7 +8,7 @@ from lark import Token
 
 from irtool.ir.statement import ClosureSet, ClosureTarget, PrimitiveTarget, ValueTarget
 from irtool.ir.values import Attributes, Dictionary, GraphReference, PrimitiveLiteral, Sequence
-from irtool.syntax.assemble_base import (
+from irtool.syntax.assemble.base import (
     NOTHING,
     Block,
     Entries,

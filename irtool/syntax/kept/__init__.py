@@ -16,8 +16,8 @@ from pathlib import Path
 from irtool.ir.dump import Dump
 from irtool.ir.version import VERSION
 from irtool.syntax.collector import CollectorPause
-from irtool.syntax.kept_files import KeptFiles, digest
-from irtool.syntax.kept_model import Decode, can_be_kept, form_of_model, model_bytes, model_from
+from irtool.syntax.kept.files import KeptFiles, digest
+from irtool.syntax.kept.model import Decode, can_be_kept, form_of_model, model_bytes, model_from
 
 LEAST_KEPT = 256 << 10
 """Bytes of the smallest dump whose model is kept; smaller ones are read as quickly."""
@@ -26,9 +26,12 @@ LEAST_KEPT = 256 << 10
 @lru_cache(maxsize=1)
 def _maker() -> bytes:
     """What makes models: a change of it, and what was kept before is not looked at."""
-    package = Path(__file__).parents[1]
-    modules = sorted(path for name in ("ir", "syntax") for path in (package / name).glob("*.py"))
-    states = (f"{path.name} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in modules)
+    package = Path(__file__).parents[2]
+    modules = sorted(path for name in ("ir", "syntax") for path in (package / name).rglob("*.py"))
+    states = (
+        f"{path.relative_to(package)} {path.stat().st_size} {path.stat().st_mtime_ns}"
+        for path in modules
+    )
     return digest(VERSION, form_of_model(), "\n".join(states))
 
 

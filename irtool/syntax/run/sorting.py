@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from irtool.ir.finding import Finding
 from irtool.ir.run import ArtefactFile, LogFile, LogKind, MsprobeDump, PassFile, TensorDump
-from irtool.syntax.run_compilations import Group, compilations
-from irtool.syntax.run_context import Context, read_case
-from irtool.syntax.run_walk import (
+from irtool.syntax.run.compilations import Group, compilations
+from irtool.syntax.run.context import Context, read_case
+from irtool.syntax.run.folders import (
     Found,
     Listing,
     artefact_kind,

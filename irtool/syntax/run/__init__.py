@@ -24,10 +24,10 @@ from irtool.ir.run import (
 from irtool.ir.units import plural
 from irtool.syntax import file_facts
 from irtool.syntax.near_path import path_hint
-from irtool.syntax.run_classes import Fingerprints
-from irtool.syntax.run_context import Context
-from irtool.syntax.run_sort import Sorted, sort_listing
-from irtool.syntax.run_walk import natural, walk
+from irtool.syntax.run.classes import Fingerprints
+from irtool.syntax.run.context import Context
+from irtool.syntax.run.folders import natural, walk
+from irtool.syntax.run.sorting import Sorted, sort_listing
 from irtool.syntax.source import DumpError, PathLike, read_content
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ class Run:
         """Ranks with equal graphs, folded.
 
         Compared is the text of each rank's :attr:`Compilation.main`, as
-        :mod:`irtool.syntax.run_classes` says; nothing is parsed, and a line that another rank has
+        :mod:`irtool.syntax.run.classes` says; nothing is parsed, and a line that another rank has
         too costs next to nothing.
         """
         if graph not in self._classes:

@@ -43,7 +43,7 @@ def digest(*parts: bytes | str) -> bytes:
 @lru_cache(maxsize=1)
 def program_digest() -> bytes:
     """Of irtool itself: its version, and size and time of its files (for who changes them)."""
-    folder = os.path.dirname(os.path.dirname(__file__))
+    folder = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
     seen: list[str] = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != "__pycache__")

@@ -22,7 +22,7 @@ from irtool.ir.types import (
     Type,
 )
 from irtool.ir.values import Attributes
-from irtool.syntax.assemble_base import (
+from irtool.syntax.assemble.base import (
     NOTHING,
     TEXT_KINDS,
     Block,

@@ -9,7 +9,7 @@ from lark import Token
 
 from irtool.ir.comments import CommentLine, Heading, Location, Remark, Scope, SideEffect
 from irtool.ir.items import Head, Parameter, ParameterList, Property
-from irtool.syntax.assemble_base import NOTHING, HeadParameters, Leaves, TypeList
+from irtool.syntax.assemble.base import NOTHING, HeadParameters, Leaves, TypeList
 from irtool.syntax.decode import integer
 from irtool.syntax.part import Part, compose, gather
 

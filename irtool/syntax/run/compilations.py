@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from irtool.ir.run import PassFile
-from irtool.syntax.run_names import parse_base, phase, split_number, split_prefix
-from irtool.syntax.run_walk import Found, natural
+from irtool.syntax.run.folders import Found, natural
+from irtool.syntax.run.names import parse_base, phase, split_number, split_prefix
 
 # Folders inside the folder of one compilation's dumps; they don't make it another one.
 _INNER = re.compile(r"rank[_.\-]?\d+|om|ir|irs|graph|graphs|verbose_ir_files|bprop")
