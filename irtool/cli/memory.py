@@ -30,7 +30,7 @@ from irtool.cli.parameters import Option
 from irtool.cli.question import Question, RunOptions, question_of
 from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import VALIDATE_ERROR, MemoryCounting, memory
-from irtool.cluster.memory_plan import memory_plan
+from irtool.cluster.memory.plan import memory_plan
 from irtool.cluster.recorded_order import recorded_launches
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Severity

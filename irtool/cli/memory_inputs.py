@@ -20,7 +20,7 @@ from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.context.evidence import Evidence, pass_of
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
-from irtool.cluster.memory_binding import BindingError, bound, demanded, symbols
+from irtool.cluster.memory.binding import BindingError, bound, demanded, symbols
 from irtool.ir.dump import Dump
 from irtool.ir.limits import bounded_int
 from irtool.ir.run import InputFile

@@ -32,7 +32,7 @@ from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import memory
 from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
-from irtool.cluster.pipeline_measured import MeasuredStage, measured_stage
+from irtool.cluster.pipeline.measured import MeasuredStage, measured_stage
 from irtool.ir.dump import Dump
 from irtool.report.pipeline import PipelineView, pipeline_answer, pipeline_report
 from irtool.syntax import file_facts

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 from irtool.cluster.fuse import launch_of
 from irtool.cluster.liveness import Buffer, curve
 from irtool.cluster.memory import Memory
-from irtool.cluster.memory_static import StaticCause, StaticTensor
+from irtool.cluster.memory.static import StaticCause, StaticTensor
 from irtool.cluster.pricing import Launch, buckets
 from irtool.ir.collectives import Collective
 from irtool.ir.phases import Phase

@@ -10,7 +10,7 @@ from irtool.artefacts.profile import Profile
 from irtool.cluster.axes import Axis, axes
 from irtool.cluster.flops_seconds import operator_seconds
 from irtool.cluster.machine import Machine
-from irtool.cluster.memory_layers import layer_of_scope
+from irtool.cluster.memory.layers import layer_of_scope
 from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node

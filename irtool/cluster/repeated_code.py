@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from irtool.cluster.memory_layers import layer_of_scope
+from irtool.cluster.memory.layers import layer_of_scope
 from irtool.cluster.sources import user_location
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter, Node

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from weakref import WeakKeyDictionary
 
-from irtool.cluster.memory_layers import cells_of_scope, layer_of_parameter, layer_of_scope
+from irtool.cluster.memory.layers import cells_of_scope, layer_of_parameter, layer_of_scope
 from irtool.ir.dump import Dump, dump_of
 from irtool.ir.graph import GraphParameter, Node
 

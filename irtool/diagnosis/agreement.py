@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping
 
 from irtool.cluster.context.given import ContextError
 from irtool.cluster.fuse import FUSIBLE
-from irtool.cluster.hang_script import script, stages_of
+from irtool.cluster.hang.script import script, stages_of
 from irtool.cluster.identity import compiled_as_another
 from irtool.cluster.matching import place
 from irtool.cluster.ranks import RankProgram

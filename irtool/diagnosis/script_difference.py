@@ -8,7 +8,7 @@ from irtool.cluster.context.evidence import evidence_of
 from irtool.cluster.context.find import find_context
 from irtool.cluster.context.given import ContextError, Given
 from irtool.cluster.context.model import RunContext
-from irtool.cluster.hang_script import Departure
+from irtool.cluster.hang.script import Departure
 from irtool.compare.edits import Pattern
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.ir.dump import Dump

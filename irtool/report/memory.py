@@ -13,10 +13,10 @@ from irtool.cluster.account import compiled_account
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.liveness import Rounding
 from irtool.cluster.memory import AliveCause, AliveTensor, Interval, Memory
-from irtool.cluster.memory_plan import MemoryPlan
-from irtool.cluster.memory_static import StaticCause, StaticTensor
+from irtool.cluster.memory.plan import MemoryPlan
+from irtool.cluster.memory.static import StaticCause, StaticTensor
 from irtool.cluster.what_if import Combination, Link, Option, Saving
-from irtool.cluster.what_if_stages import ServedWeight
+from irtool.cluster.what_if.stages import ServedWeight
 from irtool.ir.dump import dump_of
 from irtool.ir.graph import Node
 from irtool.ir.phases import Phase

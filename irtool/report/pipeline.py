@@ -10,9 +10,9 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
 from irtool.cluster.matching import shape_text
 from irtool.cluster.pipeline import Pipeline, Stage
-from irtool.cluster.pipeline_cut import Cut
-from irtool.cluster.pipeline_measured import MeasuredStage
-from irtool.cluster.pipeline_transfers import Direction, Unmatched
+from irtool.cluster.pipeline.cut import Cut
+from irtool.cluster.pipeline.measured import MeasuredStage
+from irtool.cluster.pipeline.stage_transfers import Direction, Unmatched
 from irtool.cluster.schedule import Schedule, ScheduleName, TimedTask
 from irtool.ir.units import operations_text, ranks_text, share_text
 from irtool.ir.units import plural as counted

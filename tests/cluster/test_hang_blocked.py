@@ -8,7 +8,7 @@ import pytest
 
 import irtool
 from irtool.cluster.hang import HangReport, play
-from irtool.cluster.hang_script import Departure, departures, stages_of
+from irtool.cluster.hang.script import Departure, departures, stages_of
 from irtool.cluster.ranks import cluster_of
 from tests.cluster.rank_dumps import Do, all_reduce, rank_dump, rank_text, receive, send
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import irtool
 from irtool.cluster.hang import HangReport, play
-from irtool.cluster.hang_script import departures
+from irtool.cluster.hang.script import departures
 from irtool.cluster.matching import transfers
 from irtool.cluster.ranks import cluster_of, least_world
 from irtool.ir.group_names import group_name

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import irtool
 from irtool.cluster.liveness import curve, liveness, rounded
 from irtool.cluster.memory import Memory, MemoryCounting, memory
-from irtool.cluster.memory_binding import BindingError, bound, demanded
-from irtool.cluster.memory_layers import layer_of_parameter, layer_of_scope
+from irtool.cluster.memory.binding import BindingError, bound, demanded
+from irtool.cluster.memory.layers import layer_of_parameter, layer_of_scope
 from irtool.ir.parameter_roles import named_owners
 
 MiB = 1 << 20

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import irtool
-from irtool.cluster.memory_binding import (
+from irtool.cluster.memory.binding import (
     BindingError,
     Symbol,
     bound,

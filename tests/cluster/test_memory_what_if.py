@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import irtool
 from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import memory
-from irtool.cluster.memory_plan import MemoryPlan, memory_plan
+from irtool.cluster.memory.plan import MemoryPlan, memory_plan
 from irtool.cluster.what_if import Option, Trial
-from irtool.cluster.what_if_state import weights
+from irtool.cluster.what_if.state import weights
 
 
 def plan_of(samples: Path, name: str, limit: int | None = None) -> MemoryPlan:

@@ -13,7 +13,7 @@ import irtool
 from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import memory
 from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
-from irtool.cluster.pipeline_cut import Layer, best_cut
+from irtool.cluster.pipeline.cut import Layer, best_cut
 from irtool.cluster.schedule import (
     Schedule,
     StageTimes,

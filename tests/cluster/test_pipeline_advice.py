@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irtool.cluster.pipeline_advice import advise
-from irtool.cluster.pipeline_cut import Layer, best_cut
+from irtool.cluster.pipeline.advice import advise
+from irtool.cluster.pipeline.cut import Layer, best_cut
 from irtool.cluster.schedule import (
     Played,
     StageTimes,

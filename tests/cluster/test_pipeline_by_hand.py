@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from irtool.cluster import pipeline as module
-from irtool.cluster.memory_layers import NETWORK
+from irtool.cluster.memory.layers import NETWORK
 from irtool.cluster.pipeline import Pipeline, StageInput, Work, layer_times, pipeline, stage_of
-from irtool.cluster.pipeline_cut import Layer
+from irtool.cluster.pipeline.cut import Layer
 from irtool.cluster.schedule import (
     Schedule,
     StageTimes,

@@ -14,7 +14,7 @@ import pytest
 
 from irtool.artefacts.kernels import StepTime
 from irtool.cli.main import main
-from irtool.cluster.pipeline_measured import measured_stage
+from irtool.cluster.pipeline.measured import measured_stage
 
 ROOT = Path(__file__).parents[2]
 HEADER = (

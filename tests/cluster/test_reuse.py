@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 import irtool
 from irtool.cluster.ranks import single
 from irtool.cluster.reuse import ReuseReport, reuse_report
-from irtool.cluster.reuse_graph import Graph, Target
-from irtool.cluster.reuse_later import later
-from irtool.cluster.reuse_limit import Limit, read_limit
-from irtool.cluster.reuse_log import ReuseLog, check_log, expected_lines, read_log
-from irtool.cluster.reuse_plan import best_choice, ideal_streams
-from irtool.cluster.reuse_streams import LABEL_LIMIT, tasks
+from irtool.cluster.reuse.graph import Graph, Target
+from irtool.cluster.reuse.later_versions import later
+from irtool.cluster.reuse.limit import Limit, read_limit
+from irtool.cluster.reuse.log import ReuseLog, check_log, expected_lines, read_log
+from irtool.cluster.reuse.plan import best_choice, ideal_streams
+from irtool.cluster.reuse.streams import LABEL_LIMIT, tasks
 from tests.cluster.rank_dumps import Do, all_reduce, rank_dump, send
 
 SIXTEEN = tuple(range(16))

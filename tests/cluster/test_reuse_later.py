@@ -6,7 +6,7 @@ import pytest
 
 import irtool
 from irtool.cluster.ranks import single
-from irtool.cluster.reuse_later import Later, Repeated, later
+from irtool.cluster.reuse.later_versions import Later, Repeated, later
 
 TENSOR = "<Tensor[Float32], (4, 64)>"
 

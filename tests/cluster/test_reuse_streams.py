@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irtool.cluster.ranks import single
-from irtool.cluster.reuse_graph import Candidate, Graph, Target
-from irtool.cluster.reuse_plan import best_choice, ideal_streams, largest_micro
-from irtool.cluster.reuse_streams import (
+from irtool.cluster.reuse.graph import Candidate, Graph, Target
+from irtool.cluster.reuse.plan import best_choice, ideal_streams, largest_micro
+from irtool.cluster.reuse.streams import (
     LABEL_LIMIT,
     Communicated,
     communication_streams,

@@ -14,12 +14,12 @@ import pytest
 
 from irtool.cluster.machine import Level, Machine
 from irtool.cluster.memory import Memory
-from irtool.cluster.memory_plan import memory_plan, prices
-from irtool.cluster.memory_static import StaticTensor
+from irtool.cluster.memory.plan import memory_plan, prices
+from irtool.cluster.memory.static import StaticTensor
 from irtool.cluster.what_if import Change, Option, Traffic
-from irtool.cluster.what_if_recompute import activation_options, recomputed_collectives
-from irtool.cluster.what_if_stages import more_stages, served_weights
-from irtool.cluster.what_if_state import weights
+from irtool.cluster.what_if.recompute import activation_options, recomputed_collectives
+from irtool.cluster.what_if.stages import more_stages, served_weights
+from irtool.cluster.what_if.state import weights
 from tests.cluster.step_by_hand import GRADIENTS, RANKS, Step, tensor
 
 ROWS = 2048

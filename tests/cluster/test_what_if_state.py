@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from irtool.cluster.memory import Memory
-from irtool.cluster.memory_static import StaticTensor
+from irtool.cluster.memory.static import StaticTensor
 from irtool.cluster.what_if import Change, Option, Traffic
-from irtool.cluster.what_if_state import Weight, state_options, weights
+from irtool.cluster.what_if.state import Weight, state_options, weights
 from tests.cluster.step_by_hand import GRADIENTS, RANKS, Step, tensor
 
 SHAPES = {"a": (256, 64), "b": (64, 3), "table": (512, 32)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import irtool
-from irtool.cluster.hang_script import Departure
+from irtool.cluster.hang.script import Departure
 from irtool.diagnosis.script_difference import script_difference, setting_difference
 from irtool.syntax.run import load_run
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from irtool.cluster.pipeline_cut import Layer, best_cut
+from irtool.cluster.pipeline.cut import Layer, best_cut
 from irtool.diagnosis.tasks import stage_balance
 
 Costs = list[list[float]]

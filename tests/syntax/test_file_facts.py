@@ -21,8 +21,8 @@ MAY = {
         "syntax/run/expanding.py", "cli/lint_work.py", "cli/parse_history.py",
     },
     "what irtool itself consists of, and what it keeps": {
-        "syntax/grammar.py", "syntax/kept/__init__.py", "syntax/kept/files.py", "operators/table.py",
-        "linting/registry.py", "linting/cache.py", "cli/kept_answers.py",
+        "syntax/grammar.py", "syntax/kept/__init__.py", "syntax/kept/files.py",
+        "operators/table.py", "linting/registry.py", "linting/cache.py", "cli/kept_answers.py",
     },
     "memory that there is, sizes that decide who reads, outputs, and what is said of a mistake": {
         "ir/limits.py", "cli/prefetch.py", "cli/lint_call.py", "cli/writing.py", "cli/opening.py",

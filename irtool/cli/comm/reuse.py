@@ -13,11 +13,11 @@ from irtool.cli.output import Output
 from irtool.cli.parameters import Option
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.reuse import ReuseReport, reuse_report
-from irtool.cluster.reuse_graph import Target
-from irtool.cluster.reuse_later import later
-from irtool.cluster.reuse_limit import FIRST_VERSION, LAST_VERSION, has_feature
-from irtool.cluster.reuse_log import LogCheck, check_log, read_log
-from irtool.cluster.reuse_streams import LABEL_LIMIT, STREAM_LIMIT
+from irtool.cluster.reuse.graph import Target
+from irtool.cluster.reuse.later_versions import later
+from irtool.cluster.reuse.limit import FIRST_VERSION, LAST_VERSION, has_feature
+from irtool.cluster.reuse.log import LogCheck, check_log, read_log
+from irtool.cluster.reuse.streams import LABEL_LIMIT, STREAM_LIMIT
 from irtool.syntax import file_facts
 from irtool.syntax.lines import text_lines
 

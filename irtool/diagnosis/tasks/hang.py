@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from irtool.cluster.hang import HangReport, play
-from irtool.cluster.hang_script import Departure
+from irtool.cluster.hang.script import Departure
 from irtool.cluster.identity import compiled_as_another
-from irtool.cluster.memory_layers import layer_of_scope
+from irtool.cluster.memory.layers import layer_of_scope
 from irtool.compare.edits import Pattern
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis, strategy_edit
 from irtool.diagnosis.script_difference import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.cluster.memory_layers import NETWORK, layer_of_scope
+from irtool.cluster.memory.layers import NETWORK, layer_of_scope
 from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis, strategy_edit
 from irtool.diagnosis.subject import Reads, Subject, source_of
 from irtool.ir.finding import Edit, Gain

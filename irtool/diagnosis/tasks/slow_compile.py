@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from irtool.cluster.memory_layers import layer_of_scope
+from irtool.cluster.memory.layers import layer_of_scope
 from irtool.cluster.repeated_code import (
     FRONT_END_SECONDS,
     SECONDS_A_STATEMENT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from irtool.cluster.pipeline import Pipeline, StageInput, layer_times, pipeline
-from irtool.cluster.pipeline_cut import Cut, best_cut
+from irtool.cluster.pipeline.cut import Cut, best_cut
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import Reads, Subject
 from irtool.ir.finding import Edit, Gain

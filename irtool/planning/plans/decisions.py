@@ -21,7 +21,7 @@ from math import inf
 import numpy as np
 
 from irtool.cluster.account import fused_bytes
-from irtool.cluster.memory_layers import NETWORK, layer_of_scope
+from irtool.cluster.memory.layers import NETWORK, layer_of_scope
 from irtool.ir.graph import Node
 from irtool.planning.cost.costs import compute_seconds
 from irtool.planning.cost.kept import FIXED

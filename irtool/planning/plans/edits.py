@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from irtool.cluster.machine import Machine
-from irtool.cluster.memory_layers import layer_of_scope
+from irtool.cluster.memory.layers import layer_of_scope
 from irtool.cluster.sources import user_location
 from irtool.compare.identity import scope_pattern
 from irtool.ir.display import Shown

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from irtool.cluster.memory_layers import layer_of_scope
+from irtool.cluster.memory.layers import layer_of_scope
 from irtool.ir.comments import Comments, Scope
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph, GraphParameter, Item, Node, Source

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from irtool.cluster.memory_layers import NETWORK, layer_of_scope
+from irtool.cluster.memory.layers import NETWORK, layer_of_scope
 from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.planning.cost.structure import Parameter, Structure
 from irtool.sharding.network.analysis import item_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from irtool.cluster.machine import Machine
-from irtool.cluster.pipeline_cut import Layer, best_cut
+from irtool.cluster.pipeline.cut import Layer, best_cut
 from irtool.cluster.schedule import StageTimes, ideal_bubble, one_forward_one_backward, play
 from irtool.ir.units import bytes_text
 from irtool.planning.cost.structure import Parameter

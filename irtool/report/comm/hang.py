@@ -11,9 +11,9 @@ from msgspec.structs import asdict
 
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.hang import HangReport, unknown_parts
-from irtool.cluster.hang_blocked import Blocked, Member, MemberState
-from irtool.cluster.hang_play import Wait, step_text
-from irtool.cluster.hang_script import Departure, DepartureKind
+from irtool.cluster.hang.blocking import Blocked, Member, MemberState
+from irtool.cluster.hang.board import Wait, step_text
+from irtool.cluster.hang.script import Departure, DepartureKind
 from irtool.cluster.matching import FATAL, Transfer
 from irtool.compare.edits import Pattern
 from irtool.diagnosis.script_difference import ScriptDifference

@@ -10,10 +10,10 @@ from msgspec import field
 
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.reuse import ReuseGroup, ReuseReport, Verdict
-from irtool.cluster.reuse_graph import Choice
-from irtool.cluster.reuse_limit import VARIABLE
-from irtool.cluster.reuse_log import LogCheck, expected_lines
-from irtool.cluster.reuse_streams import LABEL_LIMIT, STREAMS_PER_COMMUNICATION
+from irtool.cluster.reuse.graph import Choice
+from irtool.cluster.reuse.limit import VARIABLE
+from irtool.cluster.reuse.log import LogCheck, expected_lines
+from irtool.cluster.reuse.streams import LABEL_LIMIT, STREAMS_PER_COMMUNICATION
 from irtool.ir.units import bytes_text, count_text, plural, ranks_text
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.comm.places import type_text

@@ -8,8 +8,8 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import field
 
 from irtool.cluster.context.model import RunContext
-from irtool.cluster.reuse_later import Later
-from irtool.cluster.reuse_limit import VARIABLE
+from irtool.cluster.reuse.later_versions import Later
+from irtool.cluster.reuse.limit import VARIABLE
 from irtool.ir.units import count_text, part_text, plural
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.comm.reuse import ReuseAnswer, ReuseKind

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from math import ceil
 
-from irtool.cluster.memory_layers import NETWORK
+from irtool.cluster.memory.layers import NETWORK
 from irtool.cluster.weight_layers import cells_of, layer_of
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Edit, Finding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from irtool.cluster.memory_layers import layer_of_parameter
+from irtool.cluster.memory.layers import layer_of_parameter
 from irtool.compare.graph_diff import ParameterEdit
 from irtool.ir.finding import Finding
 from irtool.ir.units import count_text, plural

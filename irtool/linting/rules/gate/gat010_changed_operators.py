@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from irtool.cluster.memory_layers import layer_of_parameter
+from irtool.cluster.memory.layers import layer_of_parameter
 from irtool.cluster.weight_layers import cells_of
 from irtool.compare.edits import Pattern
 from irtool.ir.finding import Finding

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from itertools import takewhile
 
-from irtool.cluster.memory_layers import NETWORK, layer_of_scope
+from irtool.cluster.memory.layers import NETWORK, layer_of_scope
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING

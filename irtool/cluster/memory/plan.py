@@ -17,9 +17,9 @@ from irtool.cluster.what_if import (
     combinations_within,
     savings,
 )
-from irtool.cluster.what_if_recompute import activation_options, recomputed_collectives
-from irtool.cluster.what_if_stages import ServedWeight, more_stages, served_weights
-from irtool.cluster.what_if_state import Weight, state_options, weights
+from irtool.cluster.what_if.recompute import activation_options, recomputed_collectives
+from irtool.cluster.what_if.stages import ServedWeight, more_stages, served_weights
+from irtool.cluster.what_if.state import Weight, state_options, weights
 
 HOST_BANDWIDTH = 16e9
 """Bytes a second between a device and its host: an assumption (PCIe 4.0, half of its peak)."""

@@ -6,7 +6,7 @@ not at all, as long as the cap allows; a group is taken only if its operators do
 stream anyway.  Of a group that is taken one subgraph with a single operator is left, which all
 others call: one stream and one HCCL group for it, and a label for every call.
 
-The feature is gone from 2.3 on; :mod:`irtool.cluster.reuse_later` says what is left.
+The feature is gone from 2.3 on; :mod:`irtool.cluster.reuse.later_versions` says what is left.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.cluster.ranks import Cluster
-from irtool.cluster.reuse_graph import Candidate, Choice, Graph, Target
-from irtool.cluster.reuse_limit import DEFAULT_CAP, Limit, read_limit
-from irtool.cluster.reuse_plan import LargestMicro, best_choice, ideal_streams, largest_micro
+from irtool.cluster.reuse.graph import Candidate, Choice, Graph, Target
+from irtool.cluster.reuse.limit import DEFAULT_CAP, Limit, read_limit
+from irtool.cluster.reuse.plan import LargestMicro, best_choice, ideal_streams, largest_micro
 from irtool.ir.display import Shown
 
 Verdict: TypeAlias = Literal["not needed", "needed", "not enough"]

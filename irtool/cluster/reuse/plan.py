@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from irtool.cluster.reuse_graph import Candidate, Choice, Graph
-from irtool.cluster.reuse_streams import LABEL_LIMIT, compute_streams, total_streams
+from irtool.cluster.reuse.graph import Candidate, Choice, Graph
+from irtool.cluster.reuse.streams import LABEL_LIMIT, compute_streams, total_streams
 
 _MOST_MICROS = 1 << 20
 

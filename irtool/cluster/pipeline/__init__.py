@@ -14,10 +14,10 @@ from irtool.cluster.flops_seconds import busy_seconds, operator_seconds
 from irtool.cluster.fuse import launch_of
 from irtool.cluster.machine import Machine
 from irtool.cluster.memory import Memory
-from irtool.cluster.memory_layers import NETWORK, layer_of_scope
-from irtool.cluster.pipeline_advice import Advice, advise, layer_count
-from irtool.cluster.pipeline_cut import Cut, Layer, best_cut
-from irtool.cluster.pipeline_transfers import Ends, Transfers, transfers
+from irtool.cluster.memory.layers import NETWORK, layer_of_scope
+from irtool.cluster.pipeline.advice import Advice, advise, layer_count
+from irtool.cluster.pipeline.cut import Cut, Layer, best_cut
+from irtool.cluster.pipeline.stage_transfers import Ends, Transfers, transfers
 from irtool.cluster.pricing import Launch, step_seconds
 from irtool.cluster.schedule import (
     Played,

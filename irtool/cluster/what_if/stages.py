@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from irtool.cluster.flops import total_flops
 from irtool.cluster.memory import Memory
-from irtool.cluster.memory_layers import NETWORK, layer_of_scope
-from irtool.cluster.pipeline_cut import Cut, Layer, best_cut
+from irtool.cluster.memory.layers import NETWORK, layer_of_scope
+from irtool.cluster.pipeline.cut import Cut, Layer, best_cut
 from irtool.cluster.schedule import ideal_bubble
 from irtool.cluster.what_if import Change, Option, Traffic
-from irtool.cluster.what_if_state import STATE_SWITCHES, Weight
+from irtool.cluster.what_if.state import STATE_SWITCHES, Weight
 from irtool.ir.units import share_text
 from irtool.operators.table import operator_of
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from irtool.cluster.fuse import fusion
 from irtool.cluster.launch_order import launches_nothing
 from irtool.cluster.ranks import RankProgram, Step
-from irtool.cluster.reuse_streams import (
+from irtool.cluster.reuse.streams import (
     GROUP_BUFFER_BYTES,
     STREAM_LIMIT,
     STREAMS_PER_COMMUNICATION,

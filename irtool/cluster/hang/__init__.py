@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from irtool.cluster.hang_blocked import Blocked, blocked, odd_ranks
-from irtool.cluster.hang_play import Board, Play, Wait, is_closed
-from irtool.cluster.hang_script import Departure, departures
+from irtool.cluster.hang.blocking import Blocked, blocked, odd_ranks
+from irtool.cluster.hang.board import Board, Play, Wait, is_closed
+from irtool.cluster.hang.script import Departure, departures
 from irtool.cluster.matching import (
     FATAL,
     Disagreement,

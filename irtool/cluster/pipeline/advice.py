@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from irtool.cluster.memory_layers import NETWORK
-from irtool.cluster.pipeline_cut import Cut, Layer
+from irtool.cluster.memory.layers import NETWORK
+from irtool.cluster.pipeline.cut import Cut, Layer
 from irtool.cluster.schedule import ideal_bubble
 from irtool.ir.units import share_text
 

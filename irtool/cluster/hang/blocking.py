@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from irtool.cluster.hang_play import Meeting, Play, step_text
-from irtool.cluster.hang_script import Departure
+from irtool.cluster.hang.board import Meeting, Play, step_text
+from irtool.cluster.hang.script import Departure
 from irtool.cluster.matching import FATAL, Disagreement, Place, Transfer, place
 from irtool.ir.units import ranks_text
 

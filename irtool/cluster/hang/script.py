@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, TypeAlias
 
-from irtool.cluster.hang_play import step_text
+from irtool.cluster.hang.board import step_text
 from irtool.cluster.matching import Place, place, shape_text
 from irtool.cluster.ranks import Cluster, Party, RankProgram
 from irtool.ir.collectives import Collective

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from irtool.cluster.flops import flops
 from irtool.cluster.liveness import Buffer
 from irtool.cluster.memory import Memory
-from irtool.cluster.memory_layers import NETWORK, layer_of_scope
+from irtool.cluster.memory.layers import NETWORK, layer_of_scope
 from irtool.cluster.what_if import Change, Option, Traffic
 from irtool.ir.collectives import Collective
 from irtool.ir.graph import Node

@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 
 from irtool.cluster.launch_order import OrderMethod
 from irtool.cluster.liveness import Buffer, Liveness, Rounding, curve, liveness
-from irtool.cluster.memory_layers import layer_of_scope
-from irtool.cluster.memory_static import (
+from irtool.cluster.memory.layers import layer_of_scope
+from irtool.cluster.memory.static import (
     StaticCause,
     StaticTensor,
     by_cause,

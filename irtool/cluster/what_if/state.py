@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from irtool.cluster.memory import Memory
-from irtool.cluster.memory_static import StaticTensor, constant_name
+from irtool.cluster.memory.static import StaticTensor, constant_name
 from irtool.cluster.pricing import DEFAULT_FUSION
 from irtool.cluster.what_if import Change, Option, Traffic
 from irtool.ir.collectives import Collective

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.cluster.liveness import Liveness, Rounding, rounded
-from irtool.cluster.memory_layers import layer_of_parameter
+from irtool.cluster.memory.layers import layer_of_parameter
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.items import Parameter
