@@ -122,6 +122,16 @@ def test_a_transfer_without_its_other_end_is_where_it_stops() -> None:
     ]
 
 
+def test_of_a_send_that_waits_the_sender_is_the_first_end() -> None:
+    report = played([receive(1, 0)], [send(0, 0), send(0, 1)])
+    assert report.blocked is not None
+    assert report.blocked.peers == (1, 0)
+    assert [(member.rank, member.state) for member in report.blocked.members] == [
+        (1, "waits"),
+        (0, "done"),
+    ]
+
+
 def test_stages_are_told_by_how_far_apart_ranks_send() -> None:
     cluster = cluster_of(
         {rank: rank_dump(send(rank + 2) if rank < 2 else receive(rank - 2)) for rank in range(4)}

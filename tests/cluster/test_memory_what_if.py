@@ -113,6 +113,14 @@ def test_recomputed_collectives_can_be_kept_instead(samples: Path) -> None:
     assert option.traffic_bytes < 0
 
 
+def test_a_cell_is_recomputed_one_way_or_offloaded(samples: Path) -> None:
+    plan = plan_of(samples, "without_recompute")
+    ways = ("recompute", "recompute, mp_comm_recompute=False", "offload")
+    found = [option for way in ways for option in options(plan, way)]
+    assert found
+    assert all(option.excludes.issuperset(ways) for option in found)
+
+
 def test_parameter_servers_move_rows_of_tables_only(samples: Path) -> None:
     found = memory(irtool.load(samples / "gpt/20_validate_0080.ir"))
     served = {one.name: one for one in memory_plan(found, default_machine()).served}

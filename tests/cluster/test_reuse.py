@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -250,6 +251,15 @@ def test_a_log_that_says_otherwise_is_found_out() -> None:
 
 def test_the_lines_of_an_unset_variable_are_none() -> None:
     assert expected_lines(report(kinds(30))) == ()
+
+
+def test_a_value_that_is_refused_or_doubted_is_all_that_is_logged() -> None:
+    found = report(kinds(30), "-1")
+    refused = Limit(False, 0, error="invalid_argument")
+    assert expected_lines(replace(found, limit=refused)) == ("exception: invalid_argument",)
+    doubted = Limit(True, 7, warning="too large")
+    assert expected_lines(replace(found, limit=doubted)) == ("WARNING: too large",)
+    assert expected_lines(replace(found, limit=Limit(False, 0))) == ()
 
 
 # -- 2.3 and later -------------------------------------------------------------------------------

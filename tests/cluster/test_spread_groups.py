@@ -61,3 +61,11 @@ def test_gradients_of_a_group_start_once() -> None:
 )
 def test_others_stay_where_they_are(steps: list[Do]) -> None:
     assert spread(*steps) == ()
+
+
+def test_the_dearest_group_comes_first() -> None:
+    small = Do("AllReduce", (0, 4, 8, 12), shape=(4, 4), instance=IN_LAYER)
+    for steps in ([small, reduced((0, 8))], [reduced((0, 8)), small]):
+        found = spread(*steps)
+        assert {group.ranks for group in found} == {(0, 8), (0, 4, 8, 12)}
+        assert found[0].saved > found[1].saved

@@ -140,6 +140,11 @@ def test_who_asks_goes_before_a_dump_and_says_so() -> None:
     as_it_is = found(EXCHANGES, asked, as_run=True)
     assert as_it_is.entries["enable_alltoall"] == FROM_DUMP
     assert len(as_it_is.contradictions) == 1
+    # Whichever counts, the dump is the place to look at.
+    for one in (*context.contradictions, *as_it_is.contradictions):
+        assert one.path == "later.ir"
+    said = Contradiction("soc", Entry("a", FILE), Entry("b", OPTION))
+    assert said.path == FILE.path
 
 
 def test_what_both_say_was_given() -> None:

@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 import irtool
-from irtool.cluster.context.dataset import given_dataset, named, same_split, seen_dataset
+from irtool.cluster.context.dataset import (
+    _ratios,  # pyright: ignore[reportPrivateUsage]
+    given_dataset,
+    named,
+    same_split,
+    seen_dataset,
+)
 from irtool.cluster.context.evidence import Evidence
 from irtool.cluster.context.given import ContextError, Layer, merged
 from irtool.cluster.context.model import Assumption, Origin
@@ -713,3 +719,50 @@ def test_the_soc_decides_where_a_group_fits_no_first_generation_server() -> None
     assert not decides("soc", report(redistributions=(edge("AllGather", ranks=(0, 1)),)))
     assert decides("soc", report(parameters=(weight(1, ranks=(0, 1, 2)),)), decides=False)
     assert decides("soc", report(accepted=False, parameters=(weight(1, ranks=(0, 1, 2)),)))
+
+
+# -- transfers that name no stage ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        "dest_rank: I64(1), dst_global_rank: I64(4)",
+        "dest_rank: I64(1)",
+        "dst_global_rank: I64(4)",
+        "dest_rank: I64(-1), dst_global_rank: I64(4)",
+        "dest_rank: I64(1), dst_global_rank: I64(-4)",
+    ],
+)
+def test_stages_are_named_by_transfers_that_say_stage_and_rank(ends: str) -> None:
+    """From rank 0 of stage 0: the other end as given here, and one in stage 2."""
+    known = transfer(0, "Receive", 8, stage="2")
+    sent = statement(1, "Send", attributes=f"sr_tag: I64(0), {ends}")
+    found = shown("validate", known, sent).borders
+    assert (found is not None) is ("dest_rank: I64(1), dst_global_rank: I64(4)" in ends)
+    assert found is None or found.size == 4
+
+
+# -- inputs whose whole size is not told -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "whole", "split"),
+    [
+        (" : [16, 4]", None, ((2, 1),)),
+        ("", (32, 4), ((4, 1),)),
+        ("", None, None),
+        (" : [16]", None, None),
+        (" : [12, 4]", None, None),
+        ("", (32,), None),
+    ],
+)
+def test_the_split_of_an_input_is_that_of_its_whole_size(
+    told: str, whole: tuple[int, ...] | None, split: tuple[tuple[int, ...], ...] | None
+) -> None:
+    """A slice of (8, 4); the whole size stands behind it, or in the begin dump."""
+    begin = None
+    if whole is not None:
+        begin = shown("begin", inputs=(f"%para1_x: {floats(whole)} : {list(whole)}",))
+    later = shown("validate", inputs=(f"%para1_x: {floats((8, 4))}{told}",))
+    assert _ratios(later, begin) == split
