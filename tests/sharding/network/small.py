@@ -179,12 +179,16 @@ class Small:
         self.graphs.append(Body(name))
         return self.graphs[-1]
 
-    def dump(self) -> Dump:
+    def text(self) -> str:
+        """The dump as it is printed."""
         head = (
             f"# IR entry: @{self.graphs[-1].name}\n# Total params: {len(self.inputs)}\n# Params:\n"
         )
         bodies = "\n".join(body.text() for body in self.graphs)
-        dump = irtool.loads(head + "\n".join(self.inputs) + "\n\n" + bodies, "begin.ir")
+        return head + "\n".join(self.inputs) + "\n\n" + bodies
+
+    def dump(self) -> Dump:
+        dump = irtool.loads(self.text(), "begin.ir")
         assert not dump.problems, dump.problems
         return dump
 

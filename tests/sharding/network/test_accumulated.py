@@ -20,6 +20,7 @@ from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
 from tests.sharding.network.compiled import assert_is_as_compiled
+from tests.sharding.network.small import Small, tensor
 
 RECORDS = lzma.decompress((Path(__file__).parent / "accumulated.json.xz").read_bytes())
 NETWORKS: dict[str, dict[str, Any]] = {record["name"]: record for record in json.loads(RECORDS)}
@@ -71,3 +72,41 @@ def test_sums_that_are_cut_fit_their_parts() -> None:
     assert given.accepted is True
     whole = report_of("pipeline_parts_of_sums_given", parallel_optimizer_config=config)
     assert whole.accepted is False
+
+
+# -- one stage -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stages", "shard", "micro", "inlined", "refused"),
+    [
+        (1, True, True, False, True),
+        (1, False, True, False, False),  # sums stay whole
+        (1, True, True, True, False),  # a cell is inlined late
+        (1, True, False, False, False),  # nothing is summed over micro-batches
+        (2, True, True, False, False),  # stages have graphs of their own
+    ],
+)
+def test_sums_over_micro_batches_of_one_stage_are_cut_in_cells_that_are_inlined_late(
+    stages: int, shard: bool, micro: bool, inlined: bool, refused: bool
+) -> None:
+    net = Small()
+    x, w = net.input("x", (64, 64)), net.weight("w", (64, 64))
+    inner = net.graph("inner")
+    y, v = inner.parameter(tensor((64, 64))), inner.parameter(w.type)
+    attributes = "grad_accu_num: I64(2)" if micro else ""
+    cut = inner.add("PrimFunc_ReLU", [y], tensor((64, 64)), attributes=attributes)
+    inner.result = inner.product(cut, v, (64, 64), ((4, 1), (1, 2)))
+    main = net.graph("main")
+    (main.result,) = main.gradients(inner, [x, w], [w])
+    text = net.text()
+    if inlined:
+        text = text.replace("subgraph attr:\n", "subgraph attr:\ncell_reuse: 1\n", 1)
+    context = {
+        "device_num": 8 * stages, "pipeline_stages": stages, "full_batch": True,
+        "enable_parallel_optimizer": True,
+        "parallel_optimizer_config": {"gradient_accumulation_shard": shard},
+    }  # fmt: skip
+    report = check(irtool.loads(text, "begin.ir"), ParallelContext.from_mapping(context))
+    messages = [item.message for item in report.findings if item.code == "gradient-sums"]
+    assert any("needs a network that is inlined late" in one for one in messages) is refused

@@ -297,3 +297,25 @@ def test_what_operators_are_told() -> None:
     assert context.for_rank(3).for_operators(dynamic=False).devices == tuple(range(8))
     lost = ParallelContext.from_mapping({"device_num": 8, "dataset_strategy": "[]"})
     assert lost.for_operators(dynamic=False).dataset_strategy is None
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ("a, b.*", ("a", "b.*")),
+        ("('a', 'b')", ("a", "b")),
+        (" ['a']", ("a",)),
+        (["a", " b ", ""], ("a", "b")),
+        (("a",), ("a",)),
+        ("", ()),
+    ],
+)
+def test_names_of_weights_in_every_form(given: object, names: tuple[str, ...]) -> None:
+    context = ParallelContext.from_mapping({"parallel_optimizer_excluded": given})
+    assert context.excluded == names
+
+
+@pytest.mark.parametrize("given", [7, {"a": "b"}, ["a", 7], "[1, 2]", True])
+def test_what_are_no_names_of_weights(given: object) -> None:
+    with pytest.raises(ValueError, match="must be names of weights, but is"):
+        ParallelContext.from_mapping({"parallel_optimizer_excluded": given})

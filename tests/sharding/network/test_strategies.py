@@ -59,6 +59,45 @@ def test_what_is_asked(attributes: str, expected: Wanted) -> None:
     assert wanted(node(attributes)) == expected
 
 
+BEHIND = " {in_strategy: ((2, 1)), out_strategy: ((1, 2))}"
+CHOSEN = Wanted(((2, 1),), ((1, 2),))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected", "overridden"),
+    [
+        # What a search chose stands behind the statement, and goes before what users gave.
+        (" primitive_attrs: {in_strategy: ((4, 2))}" + BEHIND, CHOSEN, CHOSEN),
+        (" cnode_primal_attrs: {in_strategy: ((4, 2))}" + BEHIND, CHOSEN, CHOSEN),
+        # But layouts go before it, unless the search does not keep to them.
+        (
+            f" primitive_attrs: {{in_layout: ({LAYOUT})}}" + BEHIND,
+            Wanted(in_layout=(UserLayout((4, 2), (1, 0)),)),
+            CHOSEN,
+        ),
+        # A layout of the result alone is what a function was given; the search did the rest.
+        (f" primitive_attrs: {{out_layout: ({OTHER})}}" + BEHIND, CHOSEN, CHOSEN),
+        (
+            f" primitive_attrs: {{out_layout: ({OTHER})}}",
+            Wanted(out_layout=(UserLayout((4, 2), (-1, 0)),)),
+            Wanted(out_layout=(UserLayout((4, 2), (-1, 0)),)),
+        ),
+        # A search that says nothing overrides nothing.
+        (" primitive_attrs: {in_strategy: ((4, 2))}", Wanted(((4, 2),)), Wanted(((4, 2),))),
+        (
+            f" primitive_attrs: {{in_layout: ({LAYOUT})}}",
+            Wanted(in_layout=(UserLayout((4, 2), (1, 0)),)),
+            Wanted(in_layout=(UserLayout((4, 2), (1, 0)),)),
+        ),
+    ],
+)
+def test_a_search_goes_before_strategies_and_layouts_before_a_search(
+    attributes: str, expected: Wanted, overridden: Wanted
+) -> None:
+    assert wanted(node(attributes)) == expected
+    assert wanted(node(attributes), overridden=True) == overridden
+
+
 def test_nothing_is_asked_where_there_is_neither() -> None:
     assert wanted(node("")).is_nothing
     assert not Wanted(((1,),)).is_nothing
