@@ -138,3 +138,21 @@ def test_what_is_no_map_is_refused_at_its_line(tmp_path: Path, text: str) -> Non
     with pytest.raises(Failure) as caught:
         names(tmp_path, text)
     assert "map.yaml:" in caught.value.place
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "is_known"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], True),
+        ([1.0, 2.0], [1.0, np.nan], False),
+        ([np.nan, 2.0], [1.0, 2.0], False),
+        ([1.0, np.inf], [1.0, -np.inf], False),
+        ([1.0, np.inf], [1.0, np.inf], True),  # the same on both sides
+        ([1.0, np.nan], [1.0, np.nan], True),
+    ],
+)
+def test_metrics_need_numbers_on_both_sides(
+    left: list[float], right: list[float], is_known: bool
+) -> None:
+    made = value_metrics(np.array(left), np.array(right))
+    assert (len(set(made)) > 1) is is_known
