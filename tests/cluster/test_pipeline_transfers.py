@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irtool.cluster.pipeline_transfers import Ends, Transfers, transfers
+from irtool.cluster.pipeline.stage_transfers import Ends, Transfers, transfers
 from irtool.cluster.ranks import cluster_of
 from tests.cluster.rank_dumps import Do, rank_dump, receive, send
 
