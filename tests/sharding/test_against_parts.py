@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +19,7 @@ from irtool.sharding.against import (
     _unpredicted,
 )
 from irtool.sharding.against_model import Difference, Unmatched
+from irtool.sharding.against_parameters import _is_needless
 from irtool.sharding.network.analysis import item_of
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult, CollectiveReport
@@ -210,3 +212,18 @@ def test_the_item_that_is_taken_out() -> None:
     main.result = main.add("TupleGetItem", [x, x], tensor((8, 4)))
     nodes = small.dump().graphs[0].nodes
     assert [item_of(node) for node in nodes[:3]] == [2, -1, -1]
+
+
+# -- mirrors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ranks", "stands", "is_needless"),
+    [((0,), False, True), ((0,), True, False), ((0, 1), False, False), (None, False, False)],
+)
+def test_a_mirror_over_one_rank_may_be_dropped(
+    ranks: tuple[int, ...] | None, stands: bool, is_needless: bool
+) -> None:
+    weight = SimpleNamespace(mirror_ranks=ranks)
+    node = FIRST if stands else None
+    assert _is_needless(weight, node) is is_needless  # type: ignore[arg-type]

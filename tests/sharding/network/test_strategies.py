@@ -6,8 +6,10 @@ import pytest
 
 import irtool
 from irtool.ir.graph import Node
+from irtool.operators.call import Strategy
 from irtool.operators.layout import UserLayout
-from irtool.sharding.network.strategies import StrategyFormatError, Wanted, wanted
+from irtool.sharding.network.strategies import StrategyFormatError, Wanted, padded, wanted
+from tests.sharding.calls import call
 
 
 def node(attributes: str) -> Node:
@@ -135,3 +137,19 @@ def test_a_dimension_along_one_axis_is_written_with_or_without_parentheses(
     layout = f"{{'device_matrix': (4, 2), 'tensor_map': {written}}}"
     asked = wanted(node(f" primitive_attrs: {{in_layout: ({layout})}}"))
     assert asked.in_layout == (UserLayout((4, 2), entries),)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        (((8, 1),), ((8, 1), (), (1,), (1, 1))),
+        (((8, 1), (4,)), ((8, 1), (), (4,), (1, 1))),
+        (((8, 1), (4,), (2, 2)), ((8, 1), (), (4,), (2, 2))),
+        (((8, 1), (), (4,), (2, 2)), ((8, 1), (), (4,), (2, 2))),
+    ],
+)
+def test_inputs_without_a_row_are_whole_and_numbers_have_none(
+    strategy: Strategy, expected: Strategy
+) -> None:
+    what = call("Own", [8, 8], [], [8], [8, 8], out=[8, 8])
+    assert padded(strategy, what) == expected
