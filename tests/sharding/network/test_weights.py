@@ -104,6 +104,28 @@ def test_a_user_in_a_called_graph_decides_where_there_is_no_other() -> None:
     assert parameter(net.checked(), "w").slice == (16, 64)
 
 
+@pytest.mark.parametrize(
+    ("through", "slice"),
+    [
+        ("Depend", (16, 64)),
+        ("Load", (16, 64)),
+        ("Depend Load", (16, 64)),
+        ("waits", (64, 64)),  # what only waits for a weight does not use it
+        ("UpdateState", (64, 64)),
+    ],
+)
+def test_what_hands_a_weight_on_is_looked_behind(through: str, slice: tuple[int, int]) -> None:
+    net = Small()
+    x, w = net.input("x", SQUARE), net.weight("w", SQUARE)
+    main = net.graph("main")
+    used = w
+    for op in through.split():
+        operands = [x, used] if op == "waits" else [used, x]
+        used = main.add(op.replace("waits", "Depend"), operands, tensor(SQUARE))
+    main.result = main.product(x, used, SQUARE, ((2, 4), (4, 1)))
+    assert parameter(net.checked(), "w").slice == slice
+
+
 def test_an_item_of_a_tuple_lies_as_the_operator_wants_that_item() -> None:
     net = Small()
     x, w = net.input("x", SQUARE), net.weight("w", SQUARE)
