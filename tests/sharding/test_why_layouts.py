@@ -168,6 +168,9 @@ def test_a_gather_of_an_unknown_redistribution_says_why_it_is_unknown(
         ({"output_shape": (32, 32, 1)}, False),
         ({"input_shape": (-1, 32), "output_shape": (-1, 32)}, True),
         ({"input_shape": (-1, 16)}, False),
+        ({"input_shape": (-2,), "output_shape": (-2,)}, True),  # of any number of dimensions
+        ({"output_shape": (-2,)}, True),
+        ({"ranks": ()}, True),  # nothing is said of the group
     ],
 )
 def test_name_group_and_shapes_decide(
