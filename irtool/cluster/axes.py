@@ -43,6 +43,8 @@ _MOVING = ("Depend", "Load", "MakeTuple", "TupleGetItem", "AllGather", "AlltoAll
 """What only passes tensors on or round, beside operators that move elements."""
 _READING = ("Load", "Depend", "AllGather", "StopGradient")
 """What only hands tensors on, beside operators that convert them."""
+_PASSED_ROUND = "FLASH_INDEX"
+"""Attribute of an exchange of keys and values: between which pieces, and in which step."""
 _FARTHEST = 60
 """Nodes that are looked at on the way from a transfer of tokens to the experts."""
 _PASSING = ("Depend", "Reshape", "Load", "TupleGetItem", "Mul", "StopGradient")
@@ -100,6 +102,11 @@ def sums_product(op: str) -> bool:
     return looks_up or entry.computes in ("matmul", "convolution")
 
 
+def passes_round(op: str, communication: str) -> bool:
+    """Whether an attention hands keys and values of a split sequence to its neighbours."""
+    return operator_of(op).computes == "attention" and communication.startswith("NeighborExchange")
+
+
 def _evidence(collectives: Iterable[Collective]) -> _Evidence:
     shared: set[frozenset[int]] = set()
     tensor: set[frozenset[int]] = set()
@@ -116,6 +123,8 @@ def _evidence(collectives: Iterable[Collective]) -> _Evidence:
 
 
 def _by_place(item: Collective, evidence: _Evidence) -> Axis:
+    if item.node.attribute(_PASSED_ROUND) is not None:
+        return "sequence"
     if item.op in _ALL_TO_ALL and (_is_expert(item.node) or _meets_experts(item.node)):
         return "expert"
     if item.origin in _REDUCING and _reduces_product(item.node):

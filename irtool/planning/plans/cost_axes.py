@@ -1,11 +1,11 @@
-"""Which axes of parallelism a step's communication serves: data, tensor, optimizer."""
+"""Which axes of parallelism a step's communication serves: data, tensor, optimizer, sequence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from irtool.cluster.axes import Axis, axis_of_ranks, sums_product
+from irtool.cluster.axes import Axis, axis_of_ranks, passes_round, sums_product
 from irtool.planning.cost.costs import Communication
 from irtool.planning.plans.cost_items import CostItem
 from irtool.planning.plans.cost_report import StepCost
@@ -62,4 +62,6 @@ def _axis(item: CostItem, communication: Communication, by_ranks: Axis) -> Axis:
         return "data" if cause_of(communication) == "gradients" else "optimizer"
     if item.kind == "operator" and sums_product(item.name):
         return "tensor"
+    if item.kind == "operator" and passes_round(item.name, communication.op):
+        return "sequence"
     return by_ranks
