@@ -193,3 +193,13 @@ def test_the_first_step_of_three_warms_up(
 def test_a_folder_without_a_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["calibrate", str(tmp_path)]) == 2
     assert "profile" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sizes", [1, 2, 3])
+def test_a_kind_measured_in_several_sizes_has_a_roofline_of_its_own(sizes: int) -> None:
+    """One that starts slowly and then computes fast, beside others that do the opposite."""
+    others = [TimedOperator("Exp", 0, n * 10**6, 1e-6 + n * 1e-5) for n in (1, 2, 4, 8)]
+    own = [TimedOperator("MatMul", n * 10**9, n * 10**6, 5e-5 + n * 1e-6) for n in (1, 5, 9)]
+    found = fitted_rooflines([*others, *own[:sizes]])
+    for row in own[:sizes]:
+        assert found["MatMul"].seconds(*row.size) == pytest.approx(row.seconds, rel=1e-3)

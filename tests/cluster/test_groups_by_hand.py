@@ -309,3 +309,11 @@ def test_another_type_is_told_before_another_shape() -> None:
     }
     (only,) = transfers(cluster_of(dumps, 2))
     assert only.mismatch == "Float32 is sent, Float16 expected"
+
+
+def test_what_goes_to_nobody_known_is_exchanged_with_nobody() -> None:
+    known = {0: rank_dump(send(1)), 1: rank_dump(receive(0))}
+    lost = {0: rank_dump(send(1), send(-1)), 1: rank_dump(receive(0), receive(-1))}
+    tables = [exchange(group_report(cluster_of(dumps, 2), MACHINE)) for dumps in (known, lost)]
+    assert tables[0] == tables[1]
+    assert tables[0].bytes == ((None, 4 * 64 * 4), (None, None))

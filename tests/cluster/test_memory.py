@@ -97,6 +97,9 @@ def test_what_is_kept_for_a_weight_belongs_to_its_layer(samples: Path) -> None:
         ("Gradients/Default/Grad__MirrorOperator", "(network)"),
         ("recompute_Default/network-WL/n-Net/layers-CellList/1-Block", "n.layers.1"),
         ("Default", "(network)"),
+        ("Gradients", "(network)"),
+        ("Gradients/Grad_MatMul", "(network)"),
+        ("", "(network)"),
         (None, "(network)"),
     ],
 )

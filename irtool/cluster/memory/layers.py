@@ -27,7 +27,7 @@ def layer_of_scope(scope: str | None) -> str:
     """``layers.0`` for ``Default/network-WithLossCell/_backbone-Gpt/layers-CellList/0-Layer``."""
     parts = (scope or "").split("/")
     words = [part.partition("-")[0] for part in parts]
-    words = words[1:] if words and words[0] == "Gradients" else words
+    words = words[1:] if words[0] == "Gradients" else words
     words = [word for word in words if not word.startswith("Grad_")]
     words = words[1:] if words and words[0] in ("Default", "recompute_Default") else words
     return NETWORK if _INPUTS in words[:2] else _layer(words, all_cells=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from irtool.artefacts.strategies import read_layouts
 from irtool.compare.checkpoints.comparison import CheckpointComparison, compare_checkpoints
 from irtool.compare.checkpoints.joining import side_of
-from irtool.compare.checkpoints.read import NoCheckpoint, read_checkpoint
+from irtool.compare.checkpoints.read import NoCheckpoint, is_checkpoint, read_checkpoint
 from irtool.report.diff.checkpoints import answer_text
 from tests.compare.checkpoints.checkpoint_files import (
     write_ckpt,
@@ -373,3 +373,34 @@ def test_cut_off_values_are_said_of_their_parameter(tmp_path: Path) -> None:
     assert [one.pair.left for one in found.unreadable] == ["step"]
     assert answer_text(found).startswith("1 of 3 (33.3 %) parameters cannot be read")
     assert verdicts(found)["a.weight"] == "equal"
+
+
+# -- what is a checkpoint --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "is_one"),
+    [
+        ((), False),
+        (("net.ckpt",), True),
+        (("rank_0/net.ckpt", "rank_1/net.ckpt"), True),
+        (("weights.safetensors",), True),
+        (("strategy.ckpt",), False),  # says how checkpoints are cut
+        (("18_validate_0001.ir", "notes.txt"), False),
+        (("other/net.ckpt",), False),  # a folder that is no rank's
+    ],
+)
+def test_a_folder_is_a_checkpoint_by_the_names_in_it(
+    tmp_path: Path, names: tuple[str, ...], is_one: bool
+) -> None:
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    assert is_checkpoint(str(tmp_path)) is is_one
+
+
+@pytest.mark.parametrize(("name", "is_one"), [("a.ckpt", True), ("a.pt", True), ("a.ir", False)])
+def test_a_file_is_a_checkpoint_by_its_name(tmp_path: Path, name: str, is_one: bool) -> None:
+    assert not is_checkpoint(str(tmp_path / name))
+    (tmp_path / name).write_bytes(b"")
+    assert is_checkpoint(str(tmp_path / name)) is is_one
