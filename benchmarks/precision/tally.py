@@ -24,12 +24,12 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
 
 
 def pairs(asked: argparse.Namespace) -> Iterator[tuple[str, str, Entry]]:
-    """Folder, name and truth of each pair; without the faults that change no bit."""
+    """Folder, name and truth of each pair; without what was changed and alters no bit."""
     for out in asked.out:
         with open(os.path.join(out, "truth.json"), encoding="utf-8") as stream:
             truth: dict[str, Entry] = json.load(stream)
         for name, entry in truth.items():
-            changes_nothing = entry.get("kind") == "fault" and not entry["enters"]
+            changes_nothing = entry.get("kind", "fault") != "healthy" and not entry["enters"]
             if re.search(asked.only, name) and not changes_nothing:
                 yield out, name, entry
 

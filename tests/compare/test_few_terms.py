@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from irtool.compare.tensors.judging.entering import evenly
+from irtool.compare.tensors.judging.bias import evenly
 from tests.compare.dumps import Entry
 from tests.compare.test_judging import Array, compared, numbers, single
 

@@ -13,6 +13,7 @@ from irtool.compare.tensors.judging.judge import Judge
 from irtool.compare.tensors.judging.lookback import look_back
 from irtool.compare.tensors.judging.otherwise import called_otherwise
 from irtool.compare.tensors.judging.past import Training
+from irtool.compare.tensors.judging.picked import picked_from
 from irtool.compare.tensors.judging.regrouped import regrouped
 from irtool.compare.tensors.judging.scaling import gradient_scale
 from irtool.compare.tensors.judging.verdict import Judged, first_fault
@@ -166,6 +167,8 @@ def compare_tensors(
         otherwise.update(reasons)
     if first is not None and crossing is None and not sharded:
         first = called_otherwise(left, right, first, taken_calls(pairs)) or first
+    if first is not None and first.entered and crossing is None and not sharded:
+        _pick(left, right, first, taken_calls(pairs))
     if first is not None and first.entered and not (first.maker_left or first.maker_right):
         look_back(left, right, first, judged[: judged.index(first)], measures)
     taken = taken_calls(pairs)
@@ -260,3 +263,18 @@ def _first(judged: Sequence[Judged], makers: Makers) -> Judged | None:
         for maker in (makers.maker(which, sides[which], first.output[which]),)
     )
     return first
+
+
+def _pick(
+    left: TensorRun, right: TensorRun, first: Judged, taken: tuple[set[int], set[int]]
+) -> None:
+    """Say of an input from nowhere which call of one side alone made the numbers that it holds."""
+    if first.parameter or first.output is None or first.maker_left or first.maker_right:
+        return
+    found: list[Op | None] = []
+    readers = (first.pair.left, first.pair.right)
+    for which, run in enumerate((left, right)):
+        free = frozenset(op.index for op in run.ops if op.index not in taken[which])
+        found.append(picked_from(run, free, readers[which], first.output[which]) if free else None)
+    first.maker_left, first.maker_right = found
+    first.is_picked = any(found)

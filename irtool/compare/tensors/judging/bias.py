@@ -70,3 +70,13 @@ def explained_scale(scales: Sequence[float], error: float, unit: float, exact: b
     carried = _MAGNIFIED * max(known, default=0.0)
     least = _UNITS * unit if exact else max(_STATED_UNITS * unit, LEAST_FIGURES)
     return carried + 2.0 * error * error + least
+
+
+def evenly(size: int, least: float = 0.25) -> float:
+    """Units that rounding so many elements may change their factor by: a quarter, or four sigma.
+
+    Args:
+        size: number of elements; each is off by up to a unit, up as often as down.
+        least: what is allowed however many elements there are.
+    """
+    return min(1.0, max(least, 4.0 / math.sqrt(3.0 * max(1, size))))

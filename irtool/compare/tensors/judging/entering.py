@@ -13,7 +13,13 @@ from dataclasses import dataclass
 
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.judging.accumulation import LINEAR, explained_by_ends
-from irtool.compare.tensors.judging.bias import explained_scale, is_comparable, scale_of
+from irtool.compare.tensors.judging.bias import (
+    evenly,
+    explained_scale,
+    is_comparable,
+    scale_of,
+)
+from irtool.compare.tensors.judging.inserted import inserted_function
 from irtool.compare.tensors.judging.past import Past, is_broken, is_broken_alike
 from irtool.compare.tensors.judging.precision import true_unit
 from irtool.compare.tensors.judging.verdict import Judged, Measured
@@ -40,6 +46,8 @@ _SUMMED = 4e-6
 """Relative difference of norms and means that another order of summing can make."""
 _LEAST_FACTOR = 5e-3
 """Factor, less 1, from which a product that one side alone has is held against its result."""
+_HIDDEN_FACTOR = 0.125
+"""The same of a function that one side alone has, in units of half precision."""
 _OTHER_WEIGHTS = 0.3
 """Relative error of a matrix of weights that no few steps of training explain."""
 _OTHER_INTEGERS = 0.3
@@ -87,7 +95,11 @@ class Entering:
                 return ""
             self.judged.parameter = True
             return ", a parameter, differs before it is used"
-        return self.from_nowhere(places, measure) or self.from_factor(places, measure)
+        return (
+            self.from_nowhere(places, measure)
+            or self.from_factor(places, measure)
+            or self.from_function(places, measure)
+        )
 
     def is_trained(self, places: Places, measure: Measure) -> bool:
         """Whether steps before may have moved a parameter that far apart."""
@@ -211,6 +223,22 @@ class Entering:
                 return f" is {factor:g} times what it is on the {('right', 'left')[which]}"
         return ""
 
+    def from_function(self, places: Places, measure: Measure) -> str:
+        """Of an input that a function of one side alone makes: what half precision hides of it.
+
+        Args:
+            places: of the input on both sides.
+            measure: how far it is apart.
+        """
+        reader, unit = self.judged.pair.left, self.unit(places)
+        if unit < _FINE or not measure.exact or reader.phase != "forward" or reader.is_module:
+            return ""
+        if not is_comparable(measure) or abs(scale_of(measure)) < _HIDDEN_FACTOR * unit:
+            return ""
+        sides = self.judged.pair.left, self.judged.pair.right
+        runs = self.left, self.right
+        return inserted_function(runs, self.makers, sides, places, self.past.worst)
+
     def is_scaled(self, places: Places, measure: Measure, coarse: float) -> bool:
         """Whether a factor stands out of the rounding that explains single elements."""
         reader = self.judged.pair.left
@@ -297,15 +325,6 @@ class Entering:
         judged.error_in = past.worst
         judged.budget = max(past.worst, 2.0**-24)
         judged.z = measure.error / judged.budget
-
-
-def evenly(size: int) -> float:
-    """Units that rounding so many elements may change their factor by: a quarter, or four sigma.
-
-    Args:
-        size: number of elements; each is off by up to a unit, up as often as down.
-    """
-    return min(1.0, max(0.25, 4.0 / math.sqrt(3.0 * max(1, size))))
 
 
 def _factor_of(op: Op) -> float | None:

@@ -86,6 +86,7 @@ class Judge:
     noise: Mapping[int, float] = field(default_factory=dict[int, float])
     otherwise: Mapping[int, str] = field(default_factory=dict[int, str])
     past: Past = field(init=False)
+    _calls_otherwise: set[str] = field(init=False, default_factory=set[str])
 
     def __post_init__(self) -> None:
         parts, mixed = composites(self.left), is_mixed(self.left)
@@ -100,8 +101,8 @@ class Judge:
             slots: their tensors.
         """
         judged = Judged(pair, slots)
-        if pair.left.index in self.otherwise:
-            judged.why = self.otherwise[pair.left.index]
+        if why := self._is_meant_otherwise(pair):
+            judged.why = why
             return judged
         if self.same_framework:
             columns, worst = (self.left.columns, self.right.columns), self.past.worst
@@ -118,6 +119,16 @@ class Judge:
             if judged.verdict != "introduces error":
                 judged.verdict, judged.why = "not comparable", judged.untold
         return judged
+
+    def _is_meant_otherwise(self, pair: OpPair) -> str:
+        """Why the results of a pair are not meant to be the same: its own, or of its call."""
+        op = pair.left
+        why = self.otherwise.get(op.index, "")
+        if why and op.phase == "forward" and op.call:
+            self._calls_otherwise.add(op.call)
+        if not why and op.phase == "backward" and op.call in self._calls_otherwise:
+            why = "the gradient of a call that is computed in other parts"
+        return why
 
     def _classify(self, judged: Judged) -> None:
         pair, slots, measures = judged.pair, judged.slots, self.measures

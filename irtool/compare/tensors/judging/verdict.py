@@ -51,6 +51,7 @@ class Judged:
             an input of it that holds the same numbers in another order.
         maker_left, maker_right: operators that made the input that is accused, where the other
             side has no partner for them: an operator that was added, removed or replaced.
+        is_picked: what is accused holds some numbers of what those operators put out.
         lowered: half precision that this operator's input went through on one side, which only the
             values show.
         ranks: whose part of the output is off, where a run is cut over several.
@@ -77,6 +78,7 @@ class Judged:
     may_be_order: bool = False
     maker_left: Op | None = None
     maker_right: Op | None = None
+    is_picked: bool = False
     lowered: str = ""
     ranks: tuple[int, ...] = ()
     between: Literal["", "replica", "sum"] = ""

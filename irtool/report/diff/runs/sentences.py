@@ -257,7 +257,8 @@ def why_text(judged: Judged) -> str:
             )
         for side, maker in (("left", judged.maker_left), ("right", judged.maker_right)):
             if maker is not None:
-                parts.append(f"the {side} one is made by {maker.name}, which has no partner")
+                made = "holds numbers of" if judged.is_picked else "is made by"
+                parts.append(f"the {side} one {made} {maker.name}, which has no partner")
     elif judged.why and judged.verdict == "introduces error":
         parts.append(judged.why)
     if judged.attributes:

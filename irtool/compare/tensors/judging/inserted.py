@@ -1,0 +1,101 @@
+"""A function that one side alone puts between two calls that both have: a soft cap, say.
+
+What goes into it agrees with what the other side reads directly.  In half precision its effect on
+single elements may hide in rounding, its bias does not: rounding to nearest errs up as often as
+down, so the factor between what goes in and what comes out, *on that side alone*, is 1 but for a
+share of a unit that shrinks with the number of elements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from irtool.compare.tensors.dtypes import is_float, roundoff
+from irtool.compare.tensors.judging.bias import evenly, is_comparable, scale_of
+from irtool.compare.tensors.measuring.measure import Measure, Sides, measure_all
+from irtool.compare.tensors.model import Columns, Op, Places, TensorRun
+from irtool.compare.tensors.pairing.makers import Makers
+from irtool.compare.tensors.semantics import family, is_random
+
+_MOST_CALLS = 8
+"""Calls of such a function that are followed back."""
+_UNITS = 8.0
+"""Units of the type, or times the error before, that what goes in may be off by."""
+_SHARE = 0.125
+"""Units that a call may bring one way only; 4 sigma of rounding few elements are more."""
+_LINEAR = frozenset(("view", "cast", "product", "sum"))
+"""Families whose factor other rules judge: a bare number may be rounded itself."""
+
+
+def chain_before(
+    run: TensorRun, maker: Callable[[Op, int], Op | None], reader: Op, place: int
+) -> tuple[list[Op], int]:
+    """The calls without a partner that lead to an input one after the other, and what they read.
+
+    Args:
+        run: the dump.
+        maker: gives the call without a partner that made what an operator reads, or None.
+        reader: the operator that reads the input.
+        place: of the input.
+
+    Returns:
+        The calls in their order, each with one tensor of numbers, and the place of what the first
+        reads; no call where the input has another history.
+    """
+    calls: list[Op] = []
+    while len(calls) < _MOST_CALLS and (op := maker(reader, place)) is not None:
+        given = [p for p in op.inputs if is_float(run.columns.dtypes[p]) and run.columns.shapes[p]]
+        if len(given) != 1 or run.columns.shapes[given[0]] != run.columns.shapes[place]:
+            return [], place
+        calls.insert(0, op)
+        reader, place = op, given[0]
+    return calls, place
+
+
+def inserted_function(
+    runs: tuple[TensorRun, TensorRun],
+    makers: Makers,
+    readers: tuple[Op, Op],
+    places: Places,
+    before: float,
+) -> str:
+    """What such a function does to an input, in words; empty where there is none, or no effect.
+
+    Args:
+        runs: both dumps.
+        makers: operators without a partner.
+        readers: the operator of either side that reads the input.
+        places: of the input in both.
+        before: the largest error before.
+    """
+    for which in (0, 1):
+        side, other = runs[which].columns, runs[1 - which].columns
+
+        def maker(reader: Op, place: int, which: int = which) -> Op | None:
+            return makers.maker(which, reader, place)
+
+        calls, source = chain_before(runs[which], maker, readers[which], places[which])
+        if not any(family(op.type) not in _LINEAR and not is_random(op.type) for op in calls):
+            continue
+        (entry,) = measure_all(Sides(side, other, [(source, places[1 - which])]))
+        (effect,) = measure_all(Sides(side, side, [(source, places[which])]))
+        unit = roundoff(side.dtypes[places[which]])
+        if not entry.exact or entry.error > _UNITS * max(before, unit):
+            continue
+        if _is_biased(effect, side, places[which], len(calls)):
+            name = calls[0].name if len(calls) == 1 else f"{calls[0].name} to {calls[-1].name}"
+            return (
+                f" goes through {name} on the {('left', 'right')[which]} alone, which makes it "
+                f"{scale_of(effect):+.2%} longer: rounding does not"
+            )
+    return ""
+
+
+def _is_biased(effect: Measure, columns: Columns, place: int, calls: int) -> bool:
+    """Whether the factor between what goes in and what comes out is more than rounding."""
+    if not effect.exact or not is_comparable(effect):
+        return False
+    unit = roundoff(columns.dtypes[place])
+    share = evenly(math.prod(columns.shapes[place]), _SHARE)
+    return abs(scale_of(effect)) > unit * share * math.sqrt(calls)

@@ -1,0 +1,105 @@
+"""An input that holds some of the numbers of an earlier result: rows that indexing has picked.
+
+Indexing is in no dump of calls, so what it picks comes from nowhere.  Where all numbers of an
+input stand in the result of a call that only one side has, that call made them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from irtool.compare.tensors.dtypes import is_float, roundoff
+from irtool.compare.tensors.formats.payload import BadPayload, read_array
+from irtool.compare.tensors.model import Op, TensorRun
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_CALLS = 64
+"""How many calls before the reader are looked at."""
+_MOST_ELEMENTS = 1 << 22
+_DISTINCT = 4
+"""Distinct numbers from which it is no chance that all of them stand in another tensor."""
+
+
+def picked_from(run: TensorRun, free: frozenset[int], reader: Op, place: int) -> Op | None:
+    """The call without a partner in whose result all numbers of an input stand, or None.
+
+    The nearest call that has them counts: where that one has a partner, nobody else made them.
+    From figures, which tell extremes alone, the nearest call without a partner whose extremes
+    enclose those of the input.
+
+    Args:
+        run: the dump.
+        free: indices of its calls without a partner.
+        reader: the operator that reads the input.
+        place: of the input.
+    """
+    if not is_float(run.columns.dtypes[place]):
+        return None
+    wanted = _numbers(run, place)
+    for op in _before(run, reader):
+        for result in op.outputs:
+            if wanted is None:
+                if op.index in free and _encloses(run, result, place):
+                    return op
+            elif _encloses(run, result, place) and _holds(run, result, place, wanted):
+                return op if op.index in free else None
+    return None
+
+
+def _before(run: TensorRun, reader: Op) -> Iterator[Op]:
+    """Calls of the forward pass before one, the nearest first."""
+    earlier = [op for op in run.ops if op.index < reader.index and not op.is_module]
+    for op in reversed(earlier[-_CALLS:]):
+        if op.phase == "forward":
+            yield op
+
+
+def _encloses(run: TensorRun, result: int, place: int) -> bool:
+    """Whether a result has at least as many elements, and none of an input's is beyond its own."""
+    columns = run.columns
+    if not is_float(columns.dtypes[result]):
+        return False
+    if math.prod(columns.shapes[result]) < math.prod(columns.shapes[place]):
+        return False
+    ends = columns.most[place], columns.least[place], columns.most[result], columns.least[result]
+    if any(map(math.isnan, ends)):
+        return bool(columns.files[place])  # values decide
+    most, least, highest, lowest = ends
+    unit = _rounding(run, result, place)
+    return most <= highest + unit * abs(highest) and least >= lowest - unit * abs(lowest)
+
+
+def _rounding(run: TensorRun, result: int, place: int) -> float:
+    """How far a number of an input may be off one of a result: not at all within one type."""
+    dtypes = run.columns.dtypes
+    return 0.0 if dtypes[result] == dtypes[place] else roundoff(dtypes[place])
+
+
+def _numbers(run: TensorRun, place: int) -> NDArray[Any] | None:
+    """The distinct numbers of a tensor; None where they are few, many, or not in the dump."""
+    import numpy as np
+
+    columns = run.columns
+    if not columns.files[place] or math.prod(columns.shapes[place]) > _MOST_ELEMENTS:
+        return None
+    try:
+        values = np.unique(read_array(columns.files[place], columns.dtypes[place]))
+    except BadPayload:
+        return None
+    return values if len(values) >= _DISTINCT else None
+
+
+def _holds(run: TensorRun, result: int, place: int, wanted: NDArray[Any]) -> bool:
+    """Whether each number of an input is one of a result, rounded to the input's type."""
+    import numpy as np
+
+    numbers = _numbers(run, result)
+    if numbers is None:
+        return False
+    after = np.searchsorted(numbers, wanted).clip(1, len(numbers) - 1)
+    nearest = np.minimum(abs(numbers[after] - wanted), abs(numbers[after - 1] - wanted))
+    return bool((nearest <= _rounding(run, result, place) * abs(wanted)).all())

@@ -1,0 +1,140 @@
+"""Functions that one side alone has: what half precision hides of them, and what indexing does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from irtool.report.diff.runs.sentences import why_text
+from tests.compare.dumps import Entry
+from tests.compare.test_judging import Array, compared, numbers, single, softmax
+
+
+def half(values: Array) -> Array:
+    return values.astype(np.float16)
+
+
+def scores(cap: float | None, noise: float = 0.0) -> list[Entry]:
+    """Scores in half precision, capped or not, and the product that reads them."""
+    x, w = half(numbers(64, 32)), half(numbers(64, 32, seed=1) / 6)
+    made = x @ w.T
+    made = half(made * (1 + noise * numbers(64, 64, seed=2)))
+    entries: list[Entry] = [("Tensor.__matmul__.0.forward", (x, w), made)]
+    read = made
+    if cap is not None:
+        part = half(made / np.float16(cap))
+        bent = half(np.tanh(part.astype(np.float32)))
+        read = half(bent * np.float16(cap))
+        entries += [
+            ("Tensor.__truediv__.0.forward", (made, cap), part),
+            ("Torch.tanh.0.forward", (part,), bent),
+            ("Tensor.__rmul__.0.forward", (bent, cap), read),
+        ]
+    return [*entries, ("Torch.softmax.0.forward", (read, -1), half(softmax(single(read))))]
+
+
+@pytest.mark.parametrize("is_left", [True, False])
+@pytest.mark.parametrize(("cap", "is_accused"), [(50.0, True), (256.0, False)])
+def test_a_soft_cap_of_one_side_shows_by_its_bias(
+    tmp_path: Path, cap: float, is_accused: bool, is_left: bool
+) -> None:
+    """In single elements both caps are less than rounding; the small one shortens all of them."""
+    sides = scores(cap), scores(None, noise=2e-4)
+    found = compared(tmp_path, *(sides if is_left else sides[::-1]))
+    assert (found.first is not None) == is_accused
+    if found.first is not None:
+        assert "Tensor.__truediv__.0.forward to Tensor.__rmul__.0.forward" in found.first.entered
+        assert f"on the {'left' if is_left else 'right'} alone" in found.first.entered
+
+
+def expert(is_normalised: bool, picked: int = 9) -> list[Entry]:
+    """Shares of two experts, which one side divides by their sum; indexing picks some of them."""
+    shares = softmax(numbers(12, 8))[:, :2]
+    shares = np.sort(shares, 1)[:, ::-1].copy()
+    total = shares.sum(1, keepdims=True)
+    entries: list[Entry] = [("Torch.topk.0.forward", (softmax(numbers(12, 8)), 2), shares)]
+    weights = shares
+    if is_normalised:
+        weights = single(shares / total)
+        entries += [
+            ("Tensor.sum.0.forward", (shares, -1), total),
+            ("Tensor.__truediv__.0.forward", (shares, total), weights),
+        ]
+    part, rows = numbers(picked, 16), weights[:picked, :1].copy()
+    return [*entries, ("Tensor.__mul__.0.forward", (part, rows), part * rows)]
+
+
+@pytest.mark.parametrize("tensors", [True, False])
+def test_a_call_whose_numbers_indexing_picks_is_named(tmp_path: Path, tensors: bool) -> None:
+    found = compared(tmp_path, expert(True), expert(False), tensors)
+    assert found.first is not None
+    assert found.first.maker_left is not None
+    assert found.first.maker_left.name == "Tensor.__truediv__.0.forward"
+    assert found.first.maker_right is None
+    text = why_text(found.first)
+    assert "the left one holds numbers of Tensor.__truediv__.0.forward" in text
+
+
+@pytest.mark.parametrize(("picked", "is_named"), [(3, False), (4, True)])
+def test_a_few_numbers_may_stand_in_a_tensor_by_chance(
+    tmp_path: Path, picked: int, is_named: bool
+) -> None:
+    """Of fewer than four the extremes decide, which the nearest call without a partner has."""
+    sides = expert(True, picked), expert(False, picked)
+    other = numbers(30, seed=5) * 3  # has their extremes, not their numbers
+    sides[0].insert(-1, ("Torch.mystery.0.forward", (other, 1.0), other * 2))
+    found = compared(tmp_path, *sides)
+    assert found.first is not None
+    assert found.first.maker_left is not None
+    assert (found.first.maker_left.name == "Tensor.__truediv__.0.forward") == is_named
+
+
+def moved_factor(is_before: bool, wrong: float = 1.0) -> list[Entry]:
+    """Scores times a factor, before or after the product, and the gradients of both."""
+    q, k, g = numbers(12, 16), numbers(12, 16, seed=1), numbers(12, 12, seed=2)
+    factor = np.float32(0.25)
+    entries: list[Entry]
+    if is_before:
+        small = single(q * factor)
+        result = single(small @ k.T)
+        entries = [
+            ("Tensor.__mul__.0.forward", (q, 0.25), small),
+            ("Tensor.__matmul__.0.forward", (small, k), result),
+        ]
+        inner = g
+        first = single(inner @ k)
+        last = single(first * factor)
+    else:
+        product = single(q @ k.T)
+        result = single(product * factor)
+        entries = [
+            ("Tensor.__matmul__.0.forward", (q, k), product),
+            ("Tensor.__mul__.0.forward", (product, 0.25), result),
+        ]
+        inner = single(g * factor)
+        first = last = single(inner @ k)
+    entries.append(("Torch.softmax.0.forward", (result, -1), softmax(result)))
+    entries.append(("Torch.softmax.0.backward", (single(g * 2),), g))
+    if not is_before:
+        entries.append(("Tensor.__mul__.0.backward", (g,), inner))
+    other = single(inner.T @ (single(q * factor) if is_before else q))
+    entries.append(("Tensor.__matmul__.0.backward", (inner,), [first, other]))
+    if is_before:
+        entries.append(("Tensor.__mul__.0.backward", (first,), last))
+    last = single(last * np.float32(wrong))
+    return [*entries, ("Functional.linear.0.backward", (last,), single(last @ numbers(16, 16)))]
+
+
+@pytest.mark.parametrize(("wrong", "is_accused"), [(1.0, False), (0.5, True)])
+def test_gradients_of_a_product_whose_factor_moved_are_as_innocent_as_the_product(
+    tmp_path: Path, wrong: float, is_accused: bool
+) -> None:
+    found = compared(tmp_path, moved_factor(False), moved_factor(True, wrong))
+    assert (found.first is not None) == is_accused
+    if found.first is not None:
+        assert found.first.pair.left.name == "Functional.linear.0.backward"
+    else:
+        words = {item.pair.left.name: item.why for item in found.judged}
+        assert "computed in other parts" in words["Tensor.__matmul__.0.backward"]
