@@ -49,7 +49,9 @@ def side_of(path: str, statistics: bool) -> RunSide:
 
 def names_of(judged: Judged) -> set[str]:
     """Operators that are named with one that is accused."""
-    ops = (judged.pair.left, judged.pair.right, judged.maker_left, judged.maker_right)
+    ops = (
+        judged.pair.left, judged.pair.right, judged.maker_left, judged.maker_right, judged.since,
+    )  # fmt: skip
     return {op.name for op in ops if op is not None}
 
 

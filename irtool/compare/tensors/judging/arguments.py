@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from irtool.compare.tensors.judging.attributes import AttributeChange, changed_attributes
+from irtool.compare.tensors.judging.attributes import ABSENT, AttributeChange, changed_attributes
 from irtool.compare.tensors.model import Columns
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
@@ -46,9 +46,9 @@ def changed_arguments(
             yield AttributeChange(f"{left.labels[a]} shape", str(ours), str(theirs))
     if len(slots.only_left) != len(slots.only_right) and pair.how != "graph":
         for place in slots.only_left:
-            yield AttributeChange(left.labels[place], _tensor_text(left, place), "(none)")
+            yield AttributeChange(left.labels[place], _tensor_text(left, place), ABSENT)
         for place in slots.only_right:
-            yield AttributeChange(right.labels[place], "(none)", _tensor_text(right, place))
+            yield AttributeChange(right.labels[place], ABSENT, _tensor_text(right, place))
     if pair.left.node is not None:
         for text in changed.get(pair.left.node, ()):
             name, _, rest = text.partition(": ")

@@ -15,6 +15,8 @@ _TYPE_WORDS = re.compile(
     r"(?::\d+)?$",
     re.IGNORECASE,
 )
+ABSENT = "(none)"
+"""The text of an attribute that one side does not have."""
 _SAME = 1e-5
 """Relative difference of numbers that are one value written in two precisions."""
 
@@ -68,7 +70,7 @@ def changed_attributes(
             if given in (None, False, "", ()):
                 continue  # a default that one side wrote out
         texts = [
-            _text(attributes, name) if name in attributes else "(none)"
+            _text(attributes, name) if name in attributes else ABSENT
             for attributes in (left, right)
         ]
         yield AttributeChange(name, texts[0], texts[1])

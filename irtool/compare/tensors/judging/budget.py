@@ -22,6 +22,10 @@ from irtool.compare.tensors.semantics import Family, family, jumps, reduction_le
 _MEAN = frozenset(("mean", "reducemean", "meanext"))
 _SINGLE = 2.0**-24
 _DOUBLE = 2.0**-53
+_HALF = 2.0**-20
+"""Unit roundoff from which a type counts as half precision."""
+_ADDED = 0.4
+"""Of the law of sums, the largest constant that was measured."""
 
 
 class Account(NamedTuple):
@@ -85,6 +89,8 @@ def budget(account: Account) -> tuple[float, float]:
     stored = chi if kind in ("sum", "reduce", "matmul", "softmax", "norm") else 1.0
     lossy = 4.0 if op.is_opaque else 1.0
     rounding = chi * math.sqrt(length) * accumulate + 2 * unit * min(stored, 1e3)
+    if gradient and len(output) == 1 and unit > _HALF:  # kernels add rows up in what they store
+        rounding += _ADDED * math.sqrt(length) * unit
     explained = 1.42 * carried + lossy * rounding + max(left.resolution, right.resolution)
     floor = 3.0 * math.sqrt(length) * accumulate * terms_norm if terms_norm else 0.0
     return explained, floor
@@ -187,7 +193,25 @@ def _magnification(terms: _Terms) -> tuple[float, float]:
         return max(2.0, 2.0 * rms), 0.0
     if op.is_opaque or kind == "unknown":
         return 3.0, 0.0
-    return (2.0 if kind in ("elementwise", "optimizer") else 1.0), 0.0
+    least = 2.0 if kind in ("elementwise", "optimizer") else 1.0
+    if gradient and inputs and math.prod(output) < _elements(terms) and hidden:
+        return max(least, _broadcast(terms, norms)), 0.0
+    return least, 0.0
+
+
+def _broadcast(terms: _Terms, norms: Sequence[float]) -> float:
+    """Of the gradient of what was broadcast, a sum of products: how far these cancel.
+
+    Terms that have nothing to do with each other add up to |gradient| · rms(the other factor).
+    """
+    columns, hidden = terms.columns, terms.hidden
+    others = [
+        max(m.left, m.right) / math.sqrt(max(1, math.prod(columns.shapes[p[0]])))
+        for p, m in hidden
+        if math.prod(columns.shapes[p[0]]) == _elements(terms)
+    ]
+    rms = max((value for value in others if math.isfinite(value)), default=0.0)
+    return norms[0] * rms / terms.norm
 
 
 def _elements(terms: _Terms) -> int:

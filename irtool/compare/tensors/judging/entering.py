@@ -48,6 +48,8 @@ _LEAST_FACTOR = 5e-3
 """Factor, less 1, from which a product that one side alone has is held against its result."""
 _HIDDEN_FACTOR = 0.125
 """The same of a function that one side alone has, in units of half precision."""
+_MOVED_UNITS = 4.0
+"""Units of half precision that such a function has to move an input by, if not by a factor."""
 _OTHER_WEIGHTS = 0.3
 """Relative error of a matrix of weights that no few steps of training explain."""
 _OTHER_INTEGERS = 0.3
@@ -71,6 +73,11 @@ class Entering:
     judged: Judged
     past: Past
     makers: Makers
+
+    @property
+    def before(self) -> float:
+        """The largest relative error of a result so far that this operator may go on with."""
+        return self.past.before(self.judged.pair.left)
 
     def is_found(self, inputs: Sequence[Measured]) -> bool:
         """Whether one of the inputs brings error from nowhere."""
@@ -99,6 +106,7 @@ class Entering:
             self.from_nowhere(places, measure)
             or self.from_factor(places, measure)
             or self.from_function(places, measure)
+            or self.from_between(places, measure)
         )
 
     def is_trained(self, places: Places, measure: Measure) -> bool:
@@ -180,7 +188,7 @@ class Entering:
             return ""
         factor = ENTERS if measure.exact else ENTERS_FIGURES
         unit = self.unit(places)
-        if measure.error <= factor * max(past.worst, 4 * min(unit, _FINE)):
+        if measure.error <= factor * max(self.before, 4 * min(unit, _FINE)):
             return ""
         units = self.true_units(places)
         coarse = max(unit, *units)
@@ -233,23 +241,43 @@ class Entering:
         reader, unit = self.judged.pair.left, self.unit(places)
         if unit < _FINE or not measure.exact or reader.phase != "forward" or reader.is_module:
             return ""
-        if not is_comparable(measure) or abs(scale_of(measure)) < _HIDDEN_FACTOR * unit:
+        is_biased = is_comparable(measure) and abs(scale_of(measure)) > _HIDDEN_FACTOR * unit
+        if not is_biased and measure.error <= _MOVED_UNITS * unit:
             return ""
         sides = self.judged.pair.left, self.judged.pair.right
         runs = self.left, self.right
-        return inserted_function(runs, self.makers, sides, places, self.past.worst)
+        return inserted_function(runs, self.makers, sides, places, self.before)
+
+    def from_between(self, places: Places, measure: Measure) -> str:
+        """Of an input that is an earlier result on one side, and on the other has been changed.
+
+        Args:
+            places: of the input on both sides.
+            measure: how far it is apart.
+        """
+        reader = self.judged.pair.left
+        if reader.is_module or reader.phase == "optimizer" or self.has_maker(places):
+            return ""
+        found = self.past.handed.changed(places, measure.error, self.past.measures)
+        if found is None or self.has_no_effect(self.unit(places), ENTERS):
+            return ""
+        text, effect = found
+        is_rounded = effect.error <= 4 * max(self.true_units(places))
+        return "" if is_rounded else text
 
     def is_scaled(self, places: Places, measure: Measure, coarse: float) -> bool:
         """Whether a factor stands out of the rounding that explains single elements."""
         reader = self.judged.pair.left
-        if places[0] in reader.parameters or reader.is_module or reader.phase != "forward":
+        if places[0] in reader.parameters or reader.is_module or reader.phase == "optimizer":
             return False
         if not is_comparable(measure):
             return False
         past = self.past
-        before = explained_scale([past.worst_scale], past.worst, coarse, measure.exact)
-        # Figures of half precision are rounded themselves, and what lies between is not shown.
-        return abs(scale_of(measure)) > (before if measure.exact else 2 * before)
+        before = explained_scale([past.worst_scale], self.before, coarse, measure.exact)
+        # Figures of half precision are rounded themselves, and what lies between is not shown;
+        # of gradients sums over all that a tensor is read by are not.
+        is_plain = measure.exact and reader.phase == "forward"
+        return abs(scale_of(measure)) > (before if is_plain else 2 * before)
 
     def lowered_text(self, places: Places, coarse: float) -> str:
         """Which input was rounded to which type, and on which side."""
@@ -293,7 +321,7 @@ class Entering:
         """Whether all outputs agree as if the input did."""
         measures = self.past.measures
         results = [measures[p] for p in self.judged.slots.outputs if p in measures]
-        limit = max(factor * self.past.worst, 8 * unit)
+        limit = max(factor * self.before, 8 * unit)
         return bool(results) and all(m.error <= limit and is_broken_alike(m) for m in results)
 
     def unit(self, places: Places) -> float:
@@ -317,13 +345,13 @@ class Entering:
             measure: how far it is apart.
             what: the words that follow its label.
         """
-        judged, past = self.judged, self.past
+        judged = self.judged
         label = self.left.columns.labels[places[0]]
         judged.entered = f"{label}{what}"
         judged.verdict = "introduces error"
         judged.error_out, judged.output = measure.error, places
-        judged.error_in = past.worst
-        judged.budget = max(past.worst, 2.0**-24)
+        judged.error_in = self.before
+        judged.budget = max(self.before, 2.0**-24)
         judged.z = measure.error / judged.budget
 
 

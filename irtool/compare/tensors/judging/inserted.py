@@ -24,7 +24,10 @@ _UNITS = 8.0
 """Units of the type, or times the error before, that what goes in may be off by."""
 _SHARE = 0.125
 """Units that a call may bring one way only; 4 sigma of rounding few elements are more."""
-_LINEAR = frozenset(("view", "cast", "product", "sum"))
+_MOVED = 4.0
+"""Units of the type that a call may move its input by, whichever way."""
+_HAND_ON = frozenset(("view", "cast"))
+_LINEAR = frozenset(("product", "sum"))
 """Families whose factor other rules judge: a bare number may be rounded itself."""
 
 
@@ -40,13 +43,19 @@ def chain_before(
         place: of the input.
 
     Returns:
-        The calls in their order, each with one tensor of numbers, and the place of what the first
-        reads; no call where the input has another history.
+        The calls in their order, each with one tensor of that size, and the place of what the
+        first reads; no call where the input has another history.
     """
+    columns = run.columns
+    size = math.prod(columns.shapes[place])
     calls: list[Op] = []
     while len(calls) < _MOST_CALLS and (op := maker(reader, place)) is not None:
-        given = [p for p in op.inputs if is_float(run.columns.dtypes[p]) and run.columns.shapes[p]]
-        if len(given) != 1 or run.columns.shapes[given[0]] != run.columns.shapes[place]:
+        given = [
+            p
+            for p in op.inputs
+            if is_float(columns.dtypes[p]) and math.prod(columns.shapes[p]) == size
+        ]
+        if len(given) != 1:
             return [], place
         calls.insert(0, op)
         reader, place = op, given[0]
@@ -76,19 +85,21 @@ def inserted_function(
             return makers.maker(which, reader, place)
 
         calls, source = chain_before(runs[which], maker, readers[which], places[which])
-        if not any(family(op.type) not in _LINEAR and not is_random(op.type) for op in calls):
+        families = {family(op.type) for op in calls} - _HAND_ON
+        if not families or any(is_random(op.type) for op in calls):
             continue
         (entry,) = measure_all(Sides(side, other, [(source, places[1 - which])]))
         (effect,) = measure_all(Sides(side, side, [(source, places[which])]))
         unit = roundoff(side.dtypes[places[which]])
-        if not entry.exact or entry.error > _UNITS * max(before, unit):
+        if not (entry.exact and effect.exact) or entry.error > _UNITS * max(before, unit):
             continue
-        if _is_biased(effect, side, places[which], len(calls)):
-            name = calls[0].name if len(calls) == 1 else f"{calls[0].name} to {calls[-1].name}"
-            return (
-                f" goes through {name} on the {('left', 'right')[which]} alone, which makes it "
-                f"{scale_of(effect):+.2%} longer: rounding does not"
-            )
+        name = calls[0].name if len(calls) == 1 else f"{calls[0].name} to {calls[-1].name}"
+        alone = f" goes through {name} on the {('left', 'right')[which]} alone, which "
+        if families - _LINEAR and _is_biased(effect, side, places[which], len(calls)):
+            return f"{alone}makes it {scale_of(effect):+.2%} longer: rounding does not"
+        moved = _MOVED * unit * math.sqrt(len(calls))
+        if effect.error > max(moved, 2 * entry.error):
+            return f"{alone}moves it by {effect.error:.2g}: more than rounding does"
     return ""
 
 

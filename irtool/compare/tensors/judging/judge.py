@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from irtool.compare.tensors.dtypes import coarsest, is_float, roundoff
 from irtool.compare.tensors.judging.accumulation import adds_up_in_half
 from irtool.compare.tensors.judging.arguments import changed_arguments, computed_scalars
+from irtool.compare.tensors.judging.attributes import ABSENT
 from irtool.compare.tensors.judging.bias import (
     LEAST_EXACT,
     LEAST_FIGURES,
@@ -23,6 +24,7 @@ from irtool.compare.tensors.judging.bias import (
 from irtool.compare.tensors.judging.budget import Account, budget, part_dtypes
 from irtool.compare.tensors.judging.cleared import only_propagates
 from irtool.compare.tensors.judging.entering import HALF, Entering
+from irtool.compare.tensors.judging.handed import Handed
 from irtool.compare.tensors.judging.past import (
     Past,
     Training,
@@ -61,6 +63,10 @@ _HALF_ROUNDED = 0.05
 """Relative error up to which inputs may be off by rounding in half precision."""
 _FINE = 2.0**-20
 """Unit roundoff from which a type counts as half precision."""
+_TOLD_UNITS = 0.125
+"""Units of half precision that a result may differ by if arguments do and inputs do not."""
+_UNSEEN_UNITS = 1 / 16
+"""Units of the coarsest type before that figures of gradients hide, and sums of them show."""
 _SIGNS = 0.02
 """Relative error from which a first step is more than the gradient's error."""
 _SHRINK = frozenset(("reduce", "norm", "softmax", "loss", "convolution"))
@@ -91,7 +97,10 @@ class Judge:
     def __post_init__(self) -> None:
         parts, mixed = composites(self.left), is_mixed(self.left)
         columns, training = self.left.columns, self.training
-        self.past = Past(columns, self.measures, composite=parts, is_mixed=mixed, training=training)
+        self.past = Past(
+            columns, self.measures, Handed((self.left, self.right)),
+            composite=parts, is_mixed=mixed, training=training,
+        )  # fmt: skip
 
     def judge(self, pair: OpPair, slots: Slots) -> Judged:
         """Judge one pair of operators, in the order in which they ran.
@@ -139,6 +148,8 @@ class Judge:
             if (m := measures.get(p)) is not None and not self._is_dead(pair, p)
         ]
         _note_origin(judged, inputs, outputs)
+        if self._lacks_gradient(judged):
+            return
         if outputs and outputs[0][1].equal and all(m.equal for _, m in (*inputs, *outputs)):
             judged.verdict = "equal bits" if _is_renamed(judged) else "attribute differs"
             judged.error_in = judged.error_out = 0.0
@@ -156,6 +167,24 @@ class Judge:
             return
         if not _breaks(judged, inputs, outputs):
             self._outputs(judged, inputs, hidden, outputs)
+
+    def _lacks_gradient(self, judged: Judged) -> bool:
+        """Whether one side alone gives a gradient for an input: the other one cut it off."""
+        op = judged.pair.left
+        if op.phase != "backward" or op.is_opaque or not self.same_framework or self.sharded:
+            return False
+        if op.type != judged.pair.right.type:
+            return False
+        for change in judged.attributes:
+            place = change.name.removeprefix("output.")
+            if place == change.name or ABSENT not in (change.left, change.right):
+                continue
+            judged.wrong = "left" if change.left == ABSENT else "right"
+            judged.verdict, judged.z = "introduces error", math.inf
+            judged.error_in = judged.error_out = 0.0
+            judged.why = f"it gives no gradient for its input {place} on the {judged.wrong}"
+            return True
+        return False
 
     def _is_dead(self, pair: OpPair, places: Places) -> bool:
         """Whether a result is memory that nobody wrote: it says nothing, whoever reads it."""
@@ -269,14 +298,16 @@ class Judge:
         inputs: Sequence[Measured],
         hidden: Sequence[Measured],
     ) -> tuple[float, float]:
-        past = self.past
+        past, before = self.past, self.past.before(pair.left)
+        if not output[1].exact and pair.left.phase == "backward":
+            before = max(before, _UNSEEN_UNITS * past.unit)
         has_parts = (
             past.is_mixed or pair.left.phase == "backward" or pair.left.owner in past.composite
         )
         columns = self.left.columns, self.right.columns
-        parts = past.worst if has_parts else 0.0
-        scalars = computed_scalars(pair, past.worst)
-        account = Account(pair, *columns, *output, inputs, hidden, parts, scalars, past.worst)
+        parts = before if has_parts else 0.0
+        scalars = computed_scalars(pair, before)
+        account = Account(pair, *columns, *output, inputs, hidden, parts, scalars, before)
         explained, floor = budget(account)
         return max(explained, self.noise.get(pair.left.index, 0.0)), floor
 
@@ -307,7 +338,9 @@ class Judge:
         is_told = bool(changes) and any(not change.is_shape for change in changes)
         if self._is_first_step(judged, measure):
             judged.why = "a first optimizer step from zero state: only signs of gradients count"
-        elif judged.z > limit or (is_told and self._stands_out(judged, measure)):
+        elif judged.z > limit or (
+            is_told and (self._stands_out(judged, measure) or self._is_told_alone(judged, measure))
+        ):
             if is_random(judged.pair.left.type) and not judged.attributes:
                 judged.why = "random by intention"
             elif self._may_be_half_within(judged, measure):
@@ -381,6 +414,22 @@ class Judge:
         unit = max(coarsest([left[a] for a, _ in slots]), coarsest([right[b] for _, b in slots]))
         before = max(self.past.worst, judged.error_in, 8 * unit)
         return not math.isnan(before) and measure.error > LIMIT_FIGURES * before
+
+    def _is_told_alone(self, judged: Judged, measure: Measure) -> bool:
+        """Of half precision with other arguments: whether nothing else explains what differs.
+
+        From inputs that are equal to the bit, two kernels that round the same result once differ
+        in few elements.
+        """
+        inputs = [self.measures[p] for p in judged.slots.inputs if p in self.measures]
+        if not measure.exact or not inputs or not all(m.equal for m in inputs):
+            return False
+        slots = (*judged.slots.inputs, *judged.slots.outputs)
+        unit = max(
+            coarsest([self.left.columns.dtypes[a] for a, _ in slots]),
+            coarsest([self.right.columns.dtypes[b] for _, b in slots]),
+        )
+        return unit > _FINE and measure.error > _TOLD_UNITS * unit
 
     def _adds_up_in_half(self, judged: Judged, measure: Measure) -> bool:
         if not measure.exact:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from irtool.compare.tensors.dtypes import is_float
+from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.judging.bias import is_comparable, scale_of
+from irtool.compare.tensors.judging.handed import Handed
 from irtool.compare.tensors.judging.verdict import Judged, Measured
 from irtool.compare.tensors.measuring.measure import Measure
-from irtool.compare.tensors.model import Columns, Op, Places, TensorRun
+from irtool.compare.tensors.model import Columns, Op, Places, Shape, TensorRun
 
 Training: TypeAlias = Literal["first step", "steps before", "steps compared"]
 """Whether both sides begin with the state they were given, or were trained before; and whether
@@ -26,7 +27,9 @@ class Past:
 
     Attributes:
         forward: judged forward calls by name, for their gradients.
-        worst: the largest relative error of an output so far.
+        worst: the largest relative error of an output so far that other operators go on with.
+        worst_leaf: the same of gradients of parameters, which the optimizer alone reads.
+        unit: roundoff of the coarsest type of a result so far: what figures of it hide.
         worst_scale: the largest factor, less 1, of an output so far.
         residue: tensors that are nothing but rounding, told by their size and norm.
         unwritten: tensors that no kernel has written, told in the same way.
@@ -35,13 +38,17 @@ class Past:
         training: what parameters and other state have been through.
         is_mixed: the dump shows modules and the calls within them.
         integers_differ: an operator has put out other whole numbers on both sides.
+        handed: results so far, for those that one side hands on unchanged.
         broken_differ: one has put out NaN or infinity where the other side has none.
     """
 
     columns: Columns
     measures: Mapping[Places, Measure]
+    handed: Handed
     forward: dict[str, Judged] = field(default_factory=dict[str, Judged])
     worst: float = 0.0
+    worst_leaf: float = 0.0
+    unit: float = 0.0
     worst_scale: float = 0.0
     residue: set[tuple[int, float]] = field(default_factory=set[tuple[int, float]])
     unwritten: set[tuple[int, float]] = field(default_factory=set[tuple[int, float]])
@@ -60,18 +67,43 @@ class Past:
         if op.type.lower() in ("lerp_", "lerp") and op.inputs:
             self.zero_state = columns.norm[op.inputs[0]] == 0.0
         self._notice(judged)
+        if not op.is_opaque:
+            self.handed.remember(op, [p for p in judged.slots.outputs if p in self.measures])
         if self._is_tainted(judged):
             return
         if judged.verdict in ("not comparable", "equal bits") or op.phase == "optimizer":
             return
+        leaves = self._leaves(op)
         for places in judged.slots.outputs:
             measure = self.measures.get(places)
+            if measure is not None and columns.shapes[places[0]] in leaves:
+                self.worst_leaf = max(self.worst_leaf, measure.error)
+                continue
             if measure is not None and measure.error > self.worst:
                 self.worst = measure.error
             if measure is not None and not measure.equal:
                 scale = abs(scale_of(measure))
                 if scale > self.worst_scale and is_comparable(measure):
                     self.worst_scale = scale
+
+    def before(self, op: Op) -> float:
+        """The largest relative error of a result so far that an operator may go on with.
+
+        Args:
+            op: of the left run.
+        """
+        if op.phase == "optimizer" or op.is_opaque:
+            return max(self.worst, self.worst_leaf)
+        return self.worst
+
+    def _leaves(self, op: Op) -> set[Shape]:
+        """Shapes of the gradients of a call's parameters, where no other gradient has them."""
+        forward = self.forward.get(op.call) if op.phase == "backward" and op.call else None
+        if forward is None or op.is_opaque:
+            return set()
+        call, shapes = forward.pair.left, self.columns.shapes
+        others = {shapes[place] for place in call.inputs if place not in call.parameters}
+        return {shapes[place] for place in call.parameters} - others
 
     def _notice(self, judged: Judged) -> None:
         """Results that are no numbers to compute an error with."""
@@ -81,6 +113,7 @@ class Past:
                 continue
             if is_broken(measure) and not is_broken_alike(measure):
                 self.broken_differ = True
+            self.unit = max(self.unit, roundoff(self.columns.dtypes[places[0]]))
             if not measure.equal and not is_float(self.columns.dtypes[places[0]]):
                 self.integers_differ = True
 
