@@ -18,12 +18,19 @@ WORDS, WIDTH = 11, 6
 
 
 def step(
-    ids: int = 0, labels: int = 0, weight: float = 0.0, seed: int = 1, pixels: float = 0.0
+    ids: int = 0,
+    labels: int = 0,
+    weight: float = 0.0,
+    seed: int = 1,
+    pixels: float = 0.0,
+    is_half: bool = False,
 ) -> list[Entry]:
     """Data through a product, an embedding, dropout and a loss; what is other than usual."""
     draw = np.random.default_rng(0)
     images = draw.normal(size=(4, WIDTH)).astype(np.float32)
     images[0, 0] += pixels
+    if is_half:
+        images = images.astype(np.float16).astype(np.float32)
     matrix = draw.normal(size=(WIDTH, WIDTH)).astype(np.float32)
     table = draw.normal(size=(WORDS, WIDTH)).astype(np.float32)
     table[0, 0] += np.float32(weight)
@@ -121,3 +128,13 @@ def test_a_number_that_one_side_multiplies_by_is_found_in_its_result(
     first = compare_runs(sides[0], sides[1], Settings()).first
     told = first.entered if first is not None else ""
     assert ("is 1.02 times" in told) is is_named
+
+
+@pytest.mark.parametrize(("pixels", "answer"), [
+    (0.0, ("1 of 1 rounded on one side, the others equal", None)), (0.5, ("1 of 1 differ", False)),
+])  # fmt: skip
+def test_data_that_one_side_rounds_to_half_precision_are_the_same_data(
+    tmp_path: Path, pixels: float, answer: tuple[str, bool | None]
+) -> None:
+    """Stored in Float32, they are known by their values, all of which Float16 has."""
+    assert rows(compared(tmp_path, is_half=True, pixels=pixels))["input data"] == answer

@@ -91,6 +91,20 @@ def test_a_few_numbers_may_stand_in_a_tensor_by_chance(
     assert (found.first.maker_left.name == "Tensor.__truediv__.0.forward") == is_named
 
 
+def test_behind_a_cast_only_calls_without_a_partner_are_looked_at(tmp_path: Path) -> None:
+    """Half precision has so few numbers that a tensor with many elements holds most of them."""
+    sides = expert(True), expert(False)
+    many = np.abs(numbers(64, 64, seed=7)) / 4
+    for entries in sides:
+        name, (part, rows), _ = entries.pop()
+        entries.append(("Functional.mystery.0.forward", (many, 1.0), many))
+        entries.append((name, (half(part), half(rows)), half(part * rows)))
+    found = compared(tmp_path, *sides)
+    assert found.first is not None
+    assert found.first.maker_left is not None
+    assert found.first.maker_left.name == "Tensor.__truediv__.0.forward"
+
+
 def moved_factor(is_before: bool, wrong: float = 1.0) -> list[Entry]:
     """Scores times a factor, before or after the product, and the gradients of both."""
     q, k, g = numbers(12, 16), numbers(12, 16, seed=1), numbers(12, 12, seed=2)
@@ -138,3 +152,97 @@ def test_gradients_of_a_product_whose_factor_moved_are_as_innocent_as_the_produc
     else:
         words = {item.pair.left.name: item.why for item in found.judged}
         assert "computed in other parts" in words["Tensor.__matmul__.0.backward"]
+
+
+def gradients(factor: float, is_left: bool, hidden: float = 2e-3) -> tuple[list[Entry], ...]:
+    """Gradients in half precision; one side multiplies one by a number that no call shows."""
+    first, weight = half(numbers(32, 16)), half(numbers(16, 16, seed=1))
+    sides: list[list[Entry]] = []
+    for which in (0, 1):
+        given = half(single(first) * (1 + which * hidden * numbers(32, 16, seed=2)))
+        made = half(single(given) @ single(weight))
+        read = half(single(made) * np.float32(factor if which != is_left else 1.0))
+        sides.append([
+            ("Functional.linear.1.backward", (given,), made),
+            ("Functional.silu.0.backward", (read,), half(read * np.float16(0.5))),
+        ])  # fmt: skip
+    return tuple(sides)
+
+
+@pytest.mark.parametrize("tensors", [True, False])
+@pytest.mark.parametrize("is_left", [True, False])
+@pytest.mark.parametrize(("factor", "is_accused"), [(0.9, True), (1.0, False)])
+def test_a_hook_on_a_gradient_shows_in_half_precision(
+    tmp_path: Path, factor: float, is_accused: bool, is_left: bool, tensors: bool
+) -> None:
+    found = compared(tmp_path, *gradients(factor, is_left), tensors)
+    assert (found.first is not None) == is_accused
+    if found.first is not None:
+        assert found.first.pair.left.name == "Functional.silu.0.backward"
+
+
+def turned(angle: float) -> tuple[list[Entry], ...]:
+    """A gradient in half precision whose elements one side mixes, so that no factor shows it."""
+    sides = gradients(1.0, False)
+    name, (read,), _ = sides[1][1]
+    mixed = single(read) * np.cos(angle) + single(read)[::-1] * np.sin(angle)
+    mixed = half(mixed * (np.linalg.norm(single(read)) / np.linalg.norm(mixed)))
+    sides[1][1] = (name, (mixed,), half(mixed * np.float16(0.5)))
+    return sides
+
+
+@pytest.mark.parametrize(("angle", "is_accused"), [(0.0125, True), (0.0015, False)])
+def test_a_result_that_one_side_alone_hands_on_is_held_against_itself(
+    tmp_path: Path, angle: float, is_accused: bool
+) -> None:
+    """Four units of Float16 are 0.2 %; eight times what came before would be 1.6 %."""
+    found = compared(tmp_path, *turned(angle))
+    assert (found.first is not None) == is_accused
+    if found.first is not None:
+        assert found.first.entered == (
+            "input.0 is what Functional.linear.1.backward gives on the left, and not so on the "
+            "right"
+        )
+
+
+def added(*, is_cut: bool) -> list[Entry]:
+    """The gradient of a sum, of which one side gives that of one operand alone."""
+    x, g = numbers(8, 8), numbers(8, 8, seed=1)
+    return [
+        ("Tensor.__add__.0.forward", (x, x), x + x),
+        ("Tensor.__add__.0.backward", (g,), [None if is_cut else g, g]),
+    ]
+
+
+@pytest.mark.parametrize(("left", "right", "side"), [
+    (False, True, "right"), (True, False, "left"), (True, True, ""), (False, False, ""),
+])  # fmt: skip
+def test_a_gradient_that_one_side_does_not_give_is_named(
+    tmp_path: Path, left: bool, right: bool, side: str
+) -> None:
+    found = compared(tmp_path, added(is_cut=left), added(is_cut=right))
+    assert (found.first is not None) == bool(side)
+    if found.first is not None:
+        assert found.first.pair.left.name == "Tensor.__add__.0.backward"
+        assert found.first.why == f"it gives no gradient for its input 0 on the {side}"
+
+
+def activated(way: str, share: float) -> list[Entry]:
+    """An activation in half precision, of which a share of the elements is a unit off."""
+    x = half(numbers(64, 64))
+    result = half(np.tanh(single(x)))
+    flat = result.ravel().view(np.uint16)
+    flat[: int(share * flat.size)] += 1
+    return [("Functional.gelu.0.forward", (x, way), result)]
+
+
+@pytest.mark.parametrize(("ways", "share", "verdict"), [
+    (("none", "tanh"), 0.1, "introduces error"),
+    (("none", "tanh"), 0.001, "attribute differs"),
+    (("none", "none"), 0.1, "carries error"),
+])  # fmt: skip
+def test_half_precision_of_equal_inputs_differs_in_few_elements_unless_arguments_do(
+    tmp_path: Path, ways: tuple[str, str], share: float, verdict: str
+) -> None:
+    found = compared(tmp_path, activated(ways[0], 0), activated(ways[1], share))
+    assert found.judged[0].verdict == verdict

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.judging.entering import figures_resolution
+from irtool.compare.tensors.judging.precision import COARSEST, true_unit
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.measuring.measure import Measure
 from irtool.compare.tensors.model import Op, Places
@@ -166,4 +167,10 @@ def _is_rounded(
         return not (item.parameter and item.output == places) and (
             item.verdict != "introduces error" or not item.parameter or measure.error <= unit
         )
-    return ours != theirs and measure.error <= unit
+    if ours != theirs:
+        return measure.error <= unit
+    if not measure.exact or measure.error > COARSEST:
+        return False
+    sides = (comparison.left, item.pair.left), (comparison.right, item.pair.right)
+    units = [true_unit(run, op, place) for (run, op), place in zip(sides, places, strict=True)]
+    return units[0] != units[1] and measure.error <= max(units)

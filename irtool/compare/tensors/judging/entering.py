@@ -21,7 +21,7 @@ from irtool.compare.tensors.judging.bias import (
 )
 from irtool.compare.tensors.judging.inserted import inserted_function
 from irtool.compare.tensors.judging.past import Past, is_broken, is_broken_alike
-from irtool.compare.tensors.judging.precision import true_unit
+from irtool.compare.tensors.judging.precision import COARSEST, true_unit
 from irtool.compare.tensors.judging.verdict import Judged, Measured
 from irtool.compare.tensors.measuring.measure import Measure
 from irtool.compare.tensors.model import Op, Places, TensorRun
@@ -40,8 +40,6 @@ JUMP = 2.0
 between modules: where their input is off by *e*, theirs is by about √e."""
 _FINE = 2.0**-20
 """Unit roundoff from which a type counts as half precision."""
-_COARSEST = 2.0**-8
-"""Unit roundoff of the coarsest type that values of a Float32 tensor may turn out to fit."""
 _SUMMED = 4e-6
 """Relative difference of norms and means that another order of summing can make."""
 _LEAST_FACTOR = 5e-3
@@ -164,7 +162,7 @@ class Entering:
         even = unit * share if measure.exact else unit
         if dtypes[0] != dtypes[1] and measure.error <= unit and abs(scale_of(measure)) <= even:
             return False
-        is_small = measure.error <= _COARSEST and unit < _FINE
+        is_small = measure.error <= COARSEST and unit < _FINE
         ours, theirs = self.true_units(places) if is_small else (unit, unit)
         coarse = max(ours, theirs)
         if ours != theirs and measure.error <= coarse and abs(scale_of(measure)) <= coarse * share:
@@ -259,7 +257,11 @@ class Entering:
         if reader.is_module or reader.phase == "optimizer" or self.has_maker(places):
             return ""
         found = self.past.handed.changed(places, measure.error, self.past.measures)
-        if found is None or self.has_no_effect(self.unit(places), ENTERS):
+        if found is None:
+            return ""
+        results = [self.past.measures[p] for p in self.judged.slots.outputs
+                   if p in self.past.measures]  # fmt: skip
+        if results and all(each.error < measure.error / 2 for each in results):
             return ""
         text, effect = found
         is_rounded = effect.error <= 4 * max(self.true_units(places))

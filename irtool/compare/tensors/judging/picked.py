@@ -28,6 +28,7 @@ def picked_from(run: TensorRun, free: frozenset[int], reader: Op, place: int) ->
     """The call without a partner in whose result all numbers of an input stand, or None.
 
     The nearest call that has them counts: where that one has a partner, nobody else made them.
+    Behind a cast, which is in no dump either, only calls without a partner are looked at.
     From figures, which tell extremes alone, the nearest call without a partner whose extremes
     enclose those of the input.
 
@@ -45,6 +46,8 @@ def picked_from(run: TensorRun, free: frozenset[int], reader: Op, place: int) ->
             if wanted is None:
                 if op.index in free and _encloses(run, result, place):
                     return op
+            elif op.index not in free and _rounding(run, result, place):
+                continue  # half precision has so few numbers that most tensors hold them all
             elif _encloses(run, result, place) and _holds(run, result, place, wanted):
                 return op if op.index in free else None
     return None

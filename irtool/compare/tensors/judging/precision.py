@@ -16,6 +16,8 @@ from irtool.compare.tensors.semantics import family
 from irtool.ir.graph import Node
 from irtool.ir.limits import bounded_int
 
+COARSEST = 2.0**-8
+"""Unit roundoff of the coarsest type that values of a Float32 tensor may turn out to fit."""
 _STEPS = 30
 
 

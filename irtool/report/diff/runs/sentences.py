@@ -161,7 +161,8 @@ def _healthy_text(comparison: RunComparison) -> str:
     if changed:
         verb = "has" if changed == 1 else "have"
         operators = plural(changed, "operator")
-        return f"no operator introduces error, but {operators} {verb} different arguments"
+        first = _first_attribute_text(tensors) if tensors is not None else ""
+        return f"no operator introduces error, but {operators} {verb} different arguments{first}"
     lower = sum(unit.counts.get("lower precision, explained", 0) for unit in units)
     lowered = [item for unit in units for item in unit.lowered]
     if lowered:
@@ -178,6 +179,14 @@ def _healthy_text(comparison: RunComparison) -> str:
         )
     judged = sum(unit.pairs - unit.counts.get("not comparable", 0) for unit in units)
     return "no operator introduces error of its own" if judged else "no tensor could be judged"
+
+
+def _first_attribute_text(tensors: TensorComparison) -> str:
+    """Which operator is the first with other arguments, and which they are."""
+    for item in tensors.judged:
+        if item.verdict == "attribute differs" and item.attributes:
+            return f", the first {item.pair.left.name} ({item.attributes[0]})"
+    return ""
 
 
 def _lowered_text(tensors: TensorComparison) -> str:
