@@ -136,7 +136,7 @@ def test_the_way_in_which_parts_agree_is_taken() -> None:
     def error(cut: Cut) -> float:
         return float(np.abs(cut.joined(ranks) - whole).sum())
 
-    assert best_cut(candidates, error, {}).parts == {0: (0,), 1: (1,), 2: (0,), 3: (1,)}
+    assert best_cut(candidates, error).parts == {0: (0,), 1: (1,), 2: (0,), 3: (1,)}
 
 
 def test_a_partial_sum_adds_up_the_ranks_of_its_group_that_hold_the_part() -> None:

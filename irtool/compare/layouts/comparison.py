@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from irtool.compare.layouts.collectives import WrongCollective, wrong_collectives
 from irtool.compare.layouts.logical import Logical, OtherReplica, put_together, rank_errors
@@ -193,7 +193,14 @@ def _settle(
             )
             for collective in wrong[:1]
         ),
-        *((item.op.index, 1, _of_replica(item, is_left)) for item in logical.replicas[:1]),
+        *(
+            (
+                item.op.index,
+                1,
+                _of_replica(_owned(item, comparison, chain, ranks, is_left), is_left),
+            )
+            for item in logical.replicas[:1]
+        ),
     ]
     if first is not None:
         output = None if first.output is None else first.output[is_left]
@@ -220,6 +227,27 @@ def _name_ranks(
     worst = max(errors.values())
     odd = [rank for rank, error in errors.items() if error > 0.1 * worst]
     first.ranks = tuple(odd)
+
+
+def _owned(
+    replica: OtherReplica, comparison: TensorComparison, chain: Chain, ranks: Ranks, is_left: bool
+) -> OtherReplica:
+    """Which ranks hold other numbers than the other run, where it has that tensor."""
+    run = comparison.right if is_left else comparison.left
+    other = comparison.left if is_left else comparison.right
+    for item in comparison.judged:
+        op = item.pair.right if is_left else item.pair.left
+        if op.index != replica.op.index:
+            continue
+        for places in (*item.slots.inputs, *item.slots.outputs):
+            place, match = places[::-1] if is_left else places
+            if run.columns.labels[place] == replica.label:
+                parts = chain.made_of.get(place, ranks)
+                errors = rank_errors(chain.logical, parts, other, place, match)
+                odd = [rank for rank, error in errors.items() if error > 0.5 * replica.error]
+                if odd and len(odd) < len(errors):
+                    return replace(replica, ranks=tuple(sorted(odd)))
+    return replica
 
 
 def _of_replica(replica: OtherReplica, is_left: bool) -> Judged:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from irtool.compare.layouts.figures import apart, figures_of, whole_figures
+from irtool.compare.layouts.known_cuts import known_cuts
 from irtool.compare.layouts.outline import Outline
 from irtool.compare.layouts.ranks import (
     Ranks,
@@ -29,7 +30,7 @@ from irtool.compare.layouts.ranks import (
     parameter_of,
     readers,
 )
-from irtool.compare.layouts.same_operators import same_operators
+from irtool.compare.layouts.same_operators import MICRO_BATCH, same_operators
 from irtool.compare.layouts.slices import Cut, best_cut, counts_of, cuts
 from irtool.compare.layouts.sums import VIRTUAL_DIVISION, Sums, gradient_nodes, partial_sums
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
@@ -47,6 +48,8 @@ SUM_BY_FIGURES = "ranks hold terms of a sum, which figures do not tell"
 MAYBE_RESIDUE = "it is so small beside other gradients that it may be what rounding left"
 _RESIDUE = 2.0**-16
 """How small a gradient is, by its root mean square, that may be rounding residue."""
+_TELLING = 0.2
+"""Relative error of a gradient up to which it says by what gradients are multiplied: 1/2 is not."""
 _MEANS = ("ReduceMean", "MeanExt", "Mean")
 _TOTALS = ("ReduceSum", "SumExt")
 _HAND_ON = ("view", "cast", "sum")
@@ -143,25 +146,28 @@ class _Builder:
         self.run.ops = [copy.copy(op) for op in lead.ops]
         self.ops = node_ops(self.run)
         self.logical = Logical(self.run, gradient_factor=factor)
-        self.known: dict[tuple[tuple[int, ...], tuple[int, ...]], Cut] = {}
+        self.known = known_cuts(ranks, self.outline)
         sums = {ranks.rank_of(part): run for part, run in ranks.runs.items()}
         by_rank = {rank: _sums(run, rank) for rank, run in sums.items()}
         self.sums = {part: by_rank[ranks.rank_of(part)] for part in ranks.runs}
         self.gradients = gradients_of(lead) if ranks.micros > 1 else set[Node]()
         self.averaged: dict[tuple[str, str], float] = {}
+        self.partners: dict[int, Op] = {}
+        self.is_untold = False
         self.by_name = {rank: {op.name: op for op in run.ops} for rank, run in ranks.runs.items()}
 
     def build(self) -> Logical:
         is_alone = self.outline is not None
         pairs = self.outline.pairs if self.outline else same_operators(self.whole, self.run)
-        partners = {b: self.whole.ops[a] for a, b in pairs.items()}
+        partners = self.partners = {b: self.whole.ops[a] for a, b in pairs.items()}
         for op in self.run.ops:
             other = partners.get(op.index)
-            if other is None:
-                self._compare_given(op)
+            if other is None or (MICRO_BATCH in op.name and not is_alone):
+                self._compare_given(op)  # each micro-batch is another part of the batch
                 continue
             if other.node is not None and op.node is not None and not is_alone:
                 self.logical.nodes[other.node] = op.node
+            op.parameters |= self._gathered(op)
             labels = {self.whole.columns.labels[place]: place for place in other.tensors}
             for place in op.tensors:
                 match = labels.get(self.run.columns.labels[place])
@@ -170,6 +176,17 @@ class _Builder:
             self._follow(op, other, partners)
         self._leave_out_untold()
         return self.logical
+
+    def _gathered(self, op: Op) -> frozenset[int]:
+        """Inputs that are parameters, gathered from ranks that keep a part of them each."""
+        places: set[int] = set()
+        for place in op.inputs if op.node is not None else ():
+            text = self.run.columns.labels[place].partition(".")[2]
+            source = operand(op.node, int(text)) if op.node and text.isdecimal() else None
+            if source is not None and source[0].op == "AllGather":
+                parameter = parameter_of(source[0], 0)
+                places.update([place] if parameter is not None else ())
+        return frozenset(places)
 
     def _leave_out_untold(self) -> None:
         """Take out of the run what figures do not put together, or do not tell from residue."""
@@ -224,15 +241,16 @@ class _Builder:
             return
         groups = {rank: self._group(rank, name, columns.labels[source]) for rank in values}
         reference = self._reference(match) if len(candidates) > 1 else None
+        likely = self.known.likely(op, label, wanted, counts)
         if self.outline is None:
             cut = best_cut(
                 candidates,
                 lambda candidate: _error(reference, candidate.joined(values, groups)),
-                self.known,
+                likely,
             )
         else:
             cut = best_cut(
-                candidates, lambda candidate: _disagreement(candidate, values, groups), self.known
+                candidates, lambda candidate: _disagreement(candidate, values, groups), likely
             )
         factor = 1.0
         if self.ranks.micros > 1:
@@ -240,7 +258,7 @@ class _Builder:
         if not factor:
             self.logical.unknown[place] = "nothing says what its micro-batches make together"
             return
-        self.known[cut.whole, counts] = cut
+        self.known.add(op, label, cut)
         self.logical.cuts[place] = cut
         is_sum = any(groups[ranks[0]].intersection(ranks[1:]) for ranks in cut.replicas())
         if is_sum:
@@ -327,6 +345,8 @@ class _Builder:
         if not is_gradient:
             if is_cut or (factor := self._mean_factor(op, label, values)) == 0:
                 return 1.0
+            if math.isnan(factor):
+                return 0.0
             self.averaged[op.name, label] = factor
         if not is_cut:
             for part, group in list(groups.items()):
@@ -343,7 +363,10 @@ class _Builder:
         return source is not None and source[0] in self.gradients
 
     def _mean_factor(self, op: Op, label: str, values: Mapping[int, NDArray[Any]]) -> float:
-        """By what to multiply the sum over micro-batches of a forward tensor; 0: it is no such."""
+        """By what to multiply the sum over micro-batches of a forward tensor.
+
+        0: it is no such sum; NaN: nobody knows.
+        """
         direction, _, text = label.partition(".")
         if direction == "input":
             source = operand(op.node, int(text)) if op.node and text.isdecimal() else None
@@ -358,10 +381,29 @@ class _Builder:
         from irtool.compare.tensors.semantics import family
 
         if op.type in _SCALES or family(op.type) in _HAND_ON:
-            labels = self.run.columns.labels
-            given = (self.averaged.get((op.name, labels[p]), 0.0) for p in op.inputs)
-            return max(given, default=0.0)
+            return self._scaled_factor(op)
         return 0.0
+
+    def _scaled_factor(self, op: Op) -> float:
+        """The same of what is made of such a sum alone, and of a number."""
+        given = 0.0
+        for number in range(len(op.node.inputs) if op.node is not None else 0):
+            source = operand(op.node, number) if op.node is not None else None
+            maker = None if source is None else self.ops.get(source[0])
+            if maker is not None and source is not None:
+                given = max(given, self.averaged.get((maker.name, f"output.{source[1]}"), 0.0))
+        constant = op.attributes.get("input.1")
+        if not given or op.type not in _SCALES or not isinstance(constant, int | float):
+            return given
+        if self.outline is not None:  # its rows may be those of a micro-batch, or of the batch
+            self.is_untold = True
+            return math.nan
+        partner = self.partners.get(op.index)
+        other = None if partner is None else partner.attributes.get("input.1")
+        if not isinstance(other, int | float) or not other or not constant:
+            return given
+        ratio = constant / other if "Div" in op.type else other / constant
+        return given * ratio if ratio in (1.0, 1.0 / self.ranks.micros) else given
 
     def _gradient_factor(
         self,
@@ -380,6 +422,8 @@ class _Builder:
         known = self.logical.gradient_factor
         if known is not None and not in_mean:
             return known
+        if self.is_untold:
+            return 0.0
         if self.outline is not None:
             means = {factor for factor in self.averaged.values() if factor != 1}
             if not in_mean and self.averaged:
@@ -390,8 +434,9 @@ class _Builder:
             return 1.0
         joined = cut.joined(values, groups)
         factors = (1.0 / self.ranks.micros, 1.0)
-        best = min(factors, key=lambda factor: _error(reference, joined * factor))
-        if not in_mean and joined.any():
+        errors = {factor: _error(reference, joined * factor) for factor in factors}
+        best = min(factors, key=lambda factor: errors[factor])
+        if not in_mean and joined.any() and errors[best] <= _TELLING:
             self.logical.gradient_factor = best
         return best
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from irtool.compare.layouts.ranks import (
     is_accumulated,
@@ -23,7 +23,7 @@ from irtool.compare.layouts.ranks import (
     operand,
     parameter_of,
 )
-from irtool.compare.layouts.same_operators import HELPERS, same_operators
+from irtool.compare.layouts.same_operators import HELPERS, MICRO_BATCH, same_operators
 from irtool.compare.tensors.join import signature_shapes
 from irtool.compare.tensors.model import Columns, Op, Shape, TensorRun
 from irtool.compare.tensors.semantics import family, is_reshape
@@ -36,8 +36,10 @@ _NO_KERNELS = frozenset(
     ("TupleGetItem", "MakeTuple", "Return", "call", "Depend", "Load", "UpdateState", "J", "Partial")
 )
 _PLACE = "-op0"
-_MICRO_BATCH = "-_MicroBatch"
-"""In the scope of what takes a micro-batch out of the batch."""
+
+
+Place: TypeAlias = tuple[int, str]
+"""Index of an operator, and the label of one of its tensors."""
 
 
 class Whole(NamedTuple):
@@ -54,6 +56,8 @@ class Outline:
     Attributes:
         run: operators of the lowest rank, each at its own index, with whole shapes where known.
         rows: axes that micro-batches cut, by place of a tensor in it.
+        origins: forward tensors that a gradient is cut as, by operator and label: those of its
+            forward operator with the same slices.
         pairs: indices of those whose shapes are known, to themselves.
         parameters: shapes of parameters and inputs by name.
         is_batch_whole: micro-batches are taken out of the whole batch, and ranks then cut each of
@@ -62,6 +66,7 @@ class Outline:
 
     run: TensorRun
     rows: Mapping[int, int]
+    origins: Mapping[Place, Sequence[Place]]
     pairs: Mapping[int, int]
     parameters: Mapping[str, Shape]
     is_batch_whole: bool = True
@@ -88,11 +93,11 @@ def takes_whole_batch(begin: Dump, lead: TensorRun) -> bool | None:
     local = {
         op.name: lead.columns.shapes[op.inputs[0]]
         for op in lead.ops
-        if _MICRO_BATCH in op.name and op.inputs
+        if MICRO_BATCH in op.name and op.inputs
     }
     for graph in begin.graphs:
         for node in graph.nodes:
-            if _MICRO_BATCH in (node.scope or "") and operator_of(node.op).is_("cuts"):
+            if MICRO_BATCH in (node.scope or "") and operator_of(node.op).is_("cuts"):
                 shape = local.get(_operator_name(node))
                 if shape is not None:
                     return shape == signature_shapes(node)[0].get(0)
@@ -125,13 +130,17 @@ def outline_of(
     places = {op.node.unique_id: index for index in known
               if (op := lead.ops[index]).node is not None and op.node.unique_id}  # fmt: skip
     makers = {node: op.index for node, op in node_ops(lead).items()}
+    origins: dict[Place, list[Place]] = {}
     for op in lead.ops:
         if op.index in shapes or op.node is None or _is_helper(op):
             continue
         twin = places.get(op.node.forward_unique_id) if op.node.forward_unique_id else None
         by_label = dict(_of_parameters(op, lead, parameters))
         if twin is not None:
-            by_label.update(_of_gradient(op, lead.ops[twin], shapes[twin], lead))
+            of_twin = dict(_of_gradient(op, lead.ops[twin], shapes[twin], lead))
+            by_label.update(of_twin)
+            for label in of_twin:
+                origins[op.index, label] = _same_slices(op, label, lead.ops[twin], lead)
         elif not by_label:
             source = operand(op.node, 0)
             given = None if source is None else shapes.get(makers.get(source[0], -1))
@@ -141,7 +150,14 @@ def outline_of(
             shapes[op.index] = by_label
     run, rows = _with_shapes(lead, shapes)
     pairs = {index: index for index in shapes}
-    return Outline(run, rows, pairs, parameters, is_batch_whole)
+    return Outline(run, rows, origins, pairs, parameters, is_batch_whole)
+
+
+def _same_slices(op: Op, label: str, twin: Op, lead: TensorRun) -> list[Place]:
+    """Tensors of a forward operator whose slices have the shape of one of its gradient's."""
+    columns = lead.columns
+    shape = next(columns.shapes[p] for p in op.tensors if columns.labels[p] == label)
+    return [(twin.index, columns.labels[p]) for p in twin.tensors if columns.shapes[p] == shape]
 
 
 def _is_helper(op: Op) -> bool:

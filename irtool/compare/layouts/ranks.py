@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _HAND_ON = ("Load", "Depend")
-_ACCUMULATES = ("AssignAdd", "Assign", "AddN")
+_ASSIGNS = ("AssignAdd", "Assign")
 _ACCUMULATED = "accu_grads."
 """Before the name of a parameter that gradients of micro-batches are added up in."""
 _MOST_STEPS = 20
@@ -135,14 +135,25 @@ def micro_of(node: Node | None) -> int | None:
     Args:
         node: any; what adds up gradients of several micro-batches belongs to none.
     """
+    micros: set[int] = set()
+    waiting = [] if node is None else [node]
     for _ in range(_MOST_STEPS):
-        if node is None or node.op in _ACCUMULATES:
-            return None
-        if node.micro is not None:
-            return node.micro
-        source = operand(node, 0)
-        node = None if source is None else source[0]
-    return None
+        if not waiting or len(micros) > 1:
+            break
+        item = waiting.pop()
+        if item.op in _ASSIGNS:
+            continue
+        if item.micro is not None and item.op != "AddN":
+            micros.add(item.micro)
+            continue
+        sums = item.op == "AddN"  # of one micro-batch where a result is read twice
+        sources = [operand(item, place) for place in range(len(item.inputs) if sums else 1)]
+        if sums and len(sources) == 1 and sources[0] is not None:
+            tuple_node = sources[0][0]
+            if tuple_node.op == "MakeTuple":
+                sources = [operand(tuple_node, place) for place in range(len(tuple_node.inputs))]
+        waiting += [source[0] for source in sources if source is not None]
+    return micros.pop() if len(micros) == 1 else None
 
 
 def readers(node: Node) -> Iterator[Node]:

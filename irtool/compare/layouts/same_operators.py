@@ -29,6 +29,8 @@ _WRAPPERS = ("network-PipelineCell_", "network-MicroBatchInterleaved_")
 _TRANSPARENT = ("view", "cast", "collective")
 HELPERS = ("_VirtualDiv", "_MirrorOperator")
 """In the names of operators that the front end adds where a network is cut."""
+MICRO_BATCH = "-_MicroBatch"
+"""In the scope of what takes a micro-batch out of the batch."""
 _MOST_ROUNDS = 200
 _MOST_STEPS = 30
 _Key: TypeAlias = tuple[str, str]
@@ -68,7 +70,7 @@ def same_operators(one_device: TensorRun, part: TensorRun) -> dict[int, int]:
         rest = [op for op in ours[key] if op.index not in pairs]
         free = [op for op in theirs[key] if op.index not in taken]
         if not key[1].startswith(_SHARED):
-            pairs.update(_in_order(one_device, part, rest, free))
+            pairs.update(_in_order(sides, rest, free, dict(pairs)))
     return pairs
 
 
@@ -174,7 +176,8 @@ def _likeness(sides: tuple[_Side, _Side], op: Op, other: Op, pairs: dict[int, in
     """How many neighbours agree; -1 where one that is known does not."""
     score = 0
     taken = set(pairs.values())
-    for a, b in zip(sides[0].operands(op), sides[1].operands(other), strict=False):
+    theirs = sides[1].operands(other)
+    for a, b in zip(sides[0].operands(op), theirs, strict=False):
         if isinstance(a, str) or isinstance(b, str):
             if a is None or b is None:
                 continue
@@ -186,6 +189,8 @@ def _likeness(sides: tuple[_Side, _Side], op: Op, other: Op, pairs: dict[int, in
                 score += 2
             elif a in pairs or b in taken:
                 return -1
+        elif isinstance(a, int) and a in pairs and pairs[a] in theirs:
+            return -1  # it is read at another place
     expected = {pairs[a] for a in sides[0].readers(op) if a in pairs}
     return score + len(expected & sides[1].readers(other))
 
@@ -198,19 +203,23 @@ def _key(op: Op) -> _Key:
 
 
 def _in_order(
-    one_device: TensorRun, part: TensorRun, ours: Sequence[Op], theirs: Sequence[Op]
+    sides: tuple[_Side, _Side], ours: Sequence[Op], theirs: Sequence[Op], pairs: dict[int, int]
 ) -> Iterator[tuple[int, int]]:
+    """Pair in the order of execution what fits, and does not read other operators."""
     place = 0
     for op in ours:
         for other in range(place, len(theirs)):
-            if _fits(one_device, op, part, theirs[other]):
+            fits = _fits(sides[0].run, op, sides[1].run, theirs[other])
+            if fits and _likeness(sides, op, theirs[other], pairs) >= 0:
                 yield op.index, theirs[other].index
                 place = other + 1
                 break
 
 
 def _fits(one_device: TensorRun, op: Op, part: TensorRun, other: Op) -> bool:
-    """Whether every tensor of one is a part of the other's, by its shape."""
+    """Whether every tensor of one is a part of the other's, by its shape; sums of as many terms."""
+    if op.type == "AddN" and len(op.inputs) != len(other.inputs):
+        return False
     shapes = {part.columns.labels[p]: part.columns.shapes[p] for p in other.tensors}
     for place in op.tensors:
         piece = shapes.get(one_device.columns.labels[place])

@@ -125,7 +125,7 @@ def cuts(full_shape: Sequence[int], counts: Sequence[int], ranks: Sequence[int])
 def best_cut(
     candidates: Sequence[Cut],
     error: Callable[[Cut], float],
-    known: Mapping[tuple[tuple[int, ...], tuple[int, ...]], Cut],
+    likely: Cut | None = None,
 ) -> Cut:
     """The way under which the parts agree best with the other run.
 
@@ -134,13 +134,12 @@ def best_cut(
     Args:
         candidates: at least one.
         error: how far the joined tensor is from the other run's.
-        known: cuts that were right before, by dimensions of the whole and counts of parts.
+        likely: is looked at first: how others of these sizes are cut.
     """
     if len(candidates) == 1:
         return candidates[0]
-    before = known.get((candidates[0].whole, candidates[0].counts))
     first = next(
-        (cut for cut in candidates if before is not None and cut.parts == before.parts),
+        (cut for cut in candidates if likely is not None and cut.parts == likely.parts),
         candidates[0],
     )
     best, least = first, error(first)

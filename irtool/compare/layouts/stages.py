@@ -9,6 +9,7 @@ are.  Activations are joined with the batch; gradients of parameters are terms o
 from __future__ import annotations
 
 import copy
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -16,13 +17,22 @@ from typing import TypeAlias
 
 from irtool.compare.layouts.logical import Logical, gradients_of, put_together
 from irtool.compare.layouts.outline import outline_of, takes_whole_batch
-from irtool.compare.layouts.ranks import Ranks, micro_of
-from irtool.compare.layouts.same_operators import same_operators
+from irtool.compare.layouts.ranks import (
+    Ranks,
+    is_accumulated,
+    micro_of,
+    operand,
+    parameter_of,
+)
+from irtool.compare.layouts.same_operators import MICRO_BATCH, same_operators
 from irtool.compare.tensors.model import Columns, Op, TensorRun
 from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 
+_MOST_STEPS = 20
+_NUMBERED = re.compile(rf"\d+{MICRO_BATCH}")
+"""What takes each micro-batch out of the batch has its number in the scope."""
 Begin: TypeAlias = Callable[[int], Dump | None]
 
 
@@ -114,7 +124,7 @@ def put_stages_together(
     factor: float | None = None
     is_batch_whole = True if one_device else _takes_whole_batch(begin, runs, stages)
     for number in reversed(range(len(stages.ranks))):  # gradients begin on the last one
-        members = {rank: runs[rank] for rank in stages.ranks[number]}
+        members = {rank: without_idle(runs[rank]) for rank in stages.ranks[number]}
         lead = members[min(members)]
         called = _called(one_device, lead, stages.micros)
         ranks = Ranks(dict(_parts(members, stages.micros, called)), stages.micros)
@@ -135,6 +145,47 @@ def put_stages_together(
             if rank in members and here in known:
                 chain.places[rank, name] = known[here]
     return chain
+
+
+def without_idle(run: TensorRun) -> TensorRun:
+    """A rank without updates of parameters of other stages: it adds no gradients up for them.
+
+    Args:
+        run: joined with its graph.
+    """
+    added = {
+        str(target.name)
+        for op in run.ops
+        if op.type == "AssignAdd" and op.node is not None
+        if (target := parameter_of(op.node, 0)) is not None and is_accumulated(target)
+    }
+    kept = [op for op in run.ops if op.phase != "optimizer" or not _is_idle(op, added)]
+    if len(kept) == len(run.ops):
+        return run
+    part = copy.copy(run)
+    part.ops = []
+    for op in kept:
+        mine = copy.copy(op)
+        mine.index = len(part.ops)
+        part.ops.append(mine)
+    return part
+
+
+def _is_idle(op: Op, added: Set[str]) -> bool:
+    """Whether an update reads nothing but a sum of gradients that nothing is added to."""
+    waiting = [op.node] if op.node is not None else []
+    for _ in range(_MOST_STEPS):
+        if not waiting:
+            return False
+        node = waiting.pop()
+        for place in range(len(node.inputs)):
+            parameter = parameter_of(node, place)
+            if is_accumulated(parameter) and parameter is not None:
+                return str(parameter.name) not in added
+            source = operand(node, place)
+            if source is not None and source[0].op != "UpdateState":
+                waiting.append(source[0])
+    return False
 
 
 def _takes_whole_batch(begin: Begin, runs: Mapping[int, TensorRun], stages: Stages) -> bool:
@@ -208,7 +259,7 @@ def _called(
             if one_device is None and (is_shared or not micro):
                 here = op.name
             elif op.index not in partners and (not is_shared or here in taken):
-                scope = op.name.rpartition("-op")[0]  # the same one in all micro-batches
+                scope = _NUMBERED.sub(MICRO_BATCH, op.name.rpartition("-op")[0])
                 here = f"{scope}-op{counts[scope]} of each micro-batch"
                 counts[scope] += 1
             called[micro, op.name] = here

@@ -14,7 +14,8 @@ of a pipeline sends on what it has, terms of a sum as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 
 from irtool.compare.layouts.ranks import is_accumulated, operand, parameter_of
 from irtool.compare.tensors.semantics import family
@@ -45,17 +46,50 @@ def partial_sums(dump: Dump, rank: int) -> Sums:
     sums: Sums = {}
     for graph in dump.graphs:
         gradients = gradient_nodes(graph.nodes)
-        added = _accumulated(graph.nodes)
+        walk = _Walk(rank, gradients, _accumulated(graph.nodes), _added_up(graph.nodes))
         for node in graph.nodes:
             info = collective(node) if node.op in _ADD_UP else None
             if info is None or info.reduction not in (None, "sum") or not info.ranks:
                 continue
             if rank in info.ranks and len(info.ranks) > 1:
-                _mark(node, frozenset(info.ranks), gradients, added, sums)
+                _mark(node, frozenset(info.ranks), walk, sums)
         for node in graph.nodes:
             if node.op == "Send" and node in gradients:
                 _mark_sent(node, gradients, sums)
     return sums
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """What the graph says on the way back from a collective.
+
+    Attributes:
+        rank: whose graph it is.
+        gradients: nodes of the backward pass.
+        added: what is added up in each parameter that takes gradients of micro-batches.
+        whole: nodes whose results were added up already, and over which ranks.
+    """
+
+    rank: int
+    gradients: Set[Node]
+    added: Mapping[str, Sequence[tuple[Node, int]]]
+    whole: Mapping[Node, Group]
+
+
+def _added_up(nodes: Sequence[Node]) -> dict[Node, Group]:
+    """What an AllReduce gives, and what is made of that alone, by the ranks that then have it."""
+    whole: dict[Node, Group] = {}
+    for node in nodes:
+        info = collective(node) if node.op == "AllReduce" else None
+        if info is not None and info.ranks:
+            whole[node] = frozenset(info.ranks)
+            continue
+        sources = {operand(node, place) for place in range(len(node.inputs))} - {None}
+        makers = {source[0] for source in sources if source is not None}
+        reads_parameter = any(parameter_of(node, n) is not None for n in range(len(node.inputs)))
+        if len(makers) == 1 and not reads_parameter and (maker := makers.pop()) in whole:
+            whole[node] = whole[maker]
+    return whole
 
 
 def _accumulated(nodes: Sequence[Node]) -> dict[str, list[tuple[Node, int]]]:
@@ -102,28 +136,23 @@ def _data(node: Node) -> Sequence[object]:
     return node.inputs[:1] if node.op in ("Depend", "Load") else node.inputs
 
 
-def _mark(
-    node: Node,
-    group: Group,
-    gradients: set[Node],
-    added: Mapping[str, Sequence[tuple[Node, int]]],
-    sums: Sums,
-) -> None:
+def _mark(node: Node, group: Group, walk: _Walk, sums: Sums) -> None:
     """Mark what is added up by a collective, back to where the parts are made."""
     start = operand(node, 0)
-    waiting = [start] if start is not None else _added_to(node, added)
+    waiting = [start] if start is not None else _added_to(node, walk.added)
     while waiting:
         key = waiting.pop()
         maker = key[0]
-        if maker.op in _WHOLE or group <= sums.get(key, frozenset()):
+        others = group - (walk.whole.get(maker, frozenset()) - {walk.rank})
+        if maker.op in _WHOLE or others <= sums.get(key, frozenset({walk.rank})):
             continue
-        sums[key] = sums.get(key, frozenset()) | group
+        sums[key] = sums.get(key, frozenset()) | others
         if VIRTUAL_DIVISION in (maker.full_name or ""):
             continue
         sources = [operand(maker, place) for place in range(len(maker.inputs))]
-        waiting += _added_to(maker, added)
-        if maker in gradients:
-            waiting += [item for item in sources if item is not None and item[0] in gradients]
+        waiting += _added_to(maker, walk.added)
+        if maker in walk.gradients:
+            waiting += [item for item in sources if item is not None and item[0] in walk.gradients]
         elif family(maker.op) in _LINEAR or maker.op in _FACTORS:
             several = family(maker.op) == "sum"
             waiting += [item for item in sources[: None if several else 1] if item is not None]

@@ -1,0 +1,91 @@
+"""Runs that MindSpore 2.7.0 really executed whose sizes leave several ways to put slices together.
+
+``data/executed_ways.tar.xz``: a residual network data parallel, and over four ranks with optimizer
+parallel and a batch as large as its features; experts cut over ranks, added up by a ReduceSum; and
+two pipeline stages whose loss is a sum that a number divides.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from irtool.compare.runs.comparison import RunComparison, compare_runs
+from irtool.compare.runs.sides import side_of_run
+from irtool.compare.runs.units import Settings
+from irtool.syntax.run import load_run
+
+ARCHIVE = Path(__file__).parent / "data" / "executed_ways.tar.xz"
+Values = NDArray[np.float32]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    with tarfile.open(ARCHIVE) as archive:
+        for member in archive.getmembers():
+            stream = archive.extractfile(member) if member.isfile() else None
+            if stream is not None:
+                target = tmp_path / member.name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(stream.read())
+    return tmp_path
+
+
+def compared(left: Path, right: Path) -> RunComparison:
+    sides = [side_of_run(load_run(str(path)), None) for path in (left, right)]
+    return compare_runs(sides[0], sides[1], Settings())
+
+
+def change(run: Path, rank: int, tensor: str, what: Callable[[Values], Values]) -> None:
+    """Change a tensor of one rank's dump, by parts of its operator's name and its label."""
+    operator, _, label = tensor.partition("|")
+    folder = run / f"rank_{rank}" / "Net" / "0" / "0"
+    files = [f for f in folder.iterdir() if operator in f.name and f".{label}." in f.name]
+    assert files
+    for file in files:
+        np.save(file, what(np.load(file)))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("tower_dp2", "tower_optimizer"),  # shards of shards: the groups of collectives say which
+        ("experts_single", "experts_dp2tp2"),  # what an AllReduce gave is no partial sum
+        ("stages_single", "stages_pp2"),  # the loss of a micro-batch is divided by its own rows
+    ],
+)
+def test_healthy_runs_accuse_nobody(runs: Path, left: str, right: str) -> None:
+    found = compared(runs / left, runs / right)
+    assert found.first is None
+    assert found.units[0].counts.get("introduces error", 0) == 0
+
+
+def test_gathered_weights_are_weights(runs: Path) -> None:
+    (unit,) = compared(runs / "tower_optimizer", runs / "tower_dp2").units
+    (fact,) = [fact for fact in unit.facts if fact.kind == "initial weights"]
+    assert fact.compared >= 8  # two matrices and biases of each of its layers
+    assert not fact.differing
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_of_two_replicas_the_other_run_tells_which_is_odd(runs: Path, rank: int) -> None:
+    change(runs / "experts_dp2tp2", rank, "router-Linear_MatMul-op0|input.1", lambda x: x * 2)
+    found = compared(runs / "experts_single", runs / "experts_dp2tp2")
+    assert found.first is not None
+    assert "router" in found.first.pair.right.name
+    assert found.first.ranks == (rank,)
+
+
+def test_another_factor_of_one_micro_batch_is_named_with_its_stage(runs: Path) -> None:
+    for tensor in ("CellList_1-Residual_Tanh-op0|output.0",
+                   "CellList_1-Residual_down-Linear_MatMul-op0|input.0"):  # fmt: skip
+        change(runs / "stages_pp2", 1, tensor, lambda x: x * np.float32(1.05))
+    found = compared(runs / "stages_single", runs / "stages_pp2")
+    assert found.first is not None
+    assert "Tanh" in found.first.pair.left.name
+    assert found.first.ranks == (1,)
