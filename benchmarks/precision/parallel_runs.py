@@ -391,7 +391,8 @@ def at_fault(fault: str, cut: Cut) -> list[int]:
     if fault == "wrong_data":
         return [cut.size // cut.pp - 1]
     if fault == "wrong_slice":
-        return [r for r in range(cut.size) if r % cut.tp == cut.tp - 1]
+        stage = cut.size // cut.pp  # the first one holds the layer
+        return [r for r in range(stage) if r % cut.tp == cut.tp - 1]
     return []
 
 

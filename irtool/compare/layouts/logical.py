@@ -477,15 +477,30 @@ class _Builder:
         return is_unwritten(op.type, label) or self.run.columns.notes.get(place) == "dead output"
 
     def _compare_replicas(
-        self, op: Op, label: str, cut: Cut, values: Mapping[int, NDArray[Any]]
+        self,
+        op: Op,
+        label: str,
+        cut: Cut,
+        values: Mapping[int, NDArray[Any]],
+        reference: NDArray[Any] | None = None,
     ) -> None:
-        """Ranks that hold the same part must hold the same numbers."""
+        """Ranks that hold the same part must hold the same numbers.
+
+        Those are odd that hold others than the other run, where this is known.
+        """
         odd: dict[int, float] = {}
         for ranks in cut.replicas():
             for rank in ranks[1:]:
                 error = measure_arrays(values[ranks[0]], values[rank]).error
                 if error > _ROUNDED:
                     odd[self.ranks.rank_of(rank)] = error
+        if odd and reference is not None and reference.shape == cut.whole:
+            errors = {
+                self.ranks.rank_of(rank): measure_arrays(reference[cut.window(rank)], value).error
+                for rank, value in values.items()
+            }
+            others = {rank: error for rank, error in errors.items() if error > _ROUNDED}
+            odd = others if 0 < len(others) < len(errors) else odd
         if odd:
             given = self._is_given(op, label)
             replica = OtherReplica(op, label, tuple(sorted(odd)), max(odd.values()), given)
@@ -505,7 +520,20 @@ class _Builder:
             values = self._values(op.name, label)
             if values:
                 cut = Cut(full, (1,) * len(full), dict.fromkeys(values, (0,) * len(full)))
-                self._compare_replicas(op, label, cut, values)
+                self._compare_replicas(op, label, cut, values, self._whole_value(name))
+
+    def _whole_value(self, name: str) -> NDArray[Any] | None:
+        """A parameter or an input as one device was given it, where it ran."""
+        for op in self.whole.ops if self.outline is None else ():
+            for place in op.inputs:
+                if self._parameter_of(op, self.whole.columns.labels[place]) == name:
+                    return self._reference(place)
+        return None
+
+    @staticmethod
+    def _parameter_of(op: Op, label: str) -> str:
+        is_numbered = label.startswith("input.") and label[6:].isdecimal()
+        return _parameter_name(op, label) if is_numbered else ""
 
     def _whole_shape(self, name: str) -> tuple[int, ...] | None:
         """What shape a parameter or an input has on one device."""

@@ -55,7 +55,7 @@ def partial_sums(dump: Dump, rank: int) -> Sums:
                 _mark(node, frozenset(info.ranks), walk, sums)
         for node in graph.nodes:
             if node.op == "Send" and node in gradients:
-                _mark_sent(node, gradients, sums)
+                _mark_sent(node, walk, sums)
     return sums
 
 
@@ -103,15 +103,18 @@ def _accumulated(nodes: Sequence[Node]) -> dict[str, list[tuple[Node, int]]]:
     return added
 
 
-def _mark_sent(node: Node, gradients: set[Node], sums: Sums) -> None:
-    """Mark a gradient that goes to the stage before: it is what those are that it is made of."""
+def _mark_sent(node: Node, walk: _Walk, sums: Sums) -> None:
+    """Mark a gradient that goes to the stage before: it is what those are that it is made of.
+
+    A term of it that nothing else reads is a partial sum as well.
+    """
     key = operand(node, 0)
     if key is None or key in sums:
         return
     sources = [operand(key[0], place) for place in range(len(key[0].inputs))]
-    groups = [sums[item] for item in sources if item in sums and item[0] in gradients]
+    groups = [sums[item] for item in sources if item in sums and item[0] in walk.gradients]
     if groups:
-        sums[key] = frozenset().union(*groups)
+        _walk_back([key], frozenset[int]().union(*groups), walk, sums)
 
 
 def gradient_nodes(nodes: Sequence[Node]) -> set[Node]:
@@ -139,7 +142,11 @@ def _data(node: Node) -> Sequence[object]:
 def _mark(node: Node, group: Group, walk: _Walk, sums: Sums) -> None:
     """Mark what is added up by a collective, back to where the parts are made."""
     start = operand(node, 0)
-    waiting = [start] if start is not None else _added_to(node, walk.added)
+    _walk_back([start] if start is not None else _added_to(node, walk.added), group, walk, sums)
+
+
+def _walk_back(waiting: list[tuple[Node, int]], group: Group, walk: _Walk, sums: Sums) -> None:
+    """Mark results, and what they are made of."""
     while waiting:
         key = waiting.pop()
         maker = key[0]
