@@ -8,6 +8,7 @@ import irtool
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
+from tests.sharding.network.small import Small, constant, tensor
 
 SIZE = "<Tensor[Float32], (64, 64)>"
 
@@ -297,3 +298,64 @@ def test_what_several_operators_may_have_sent_is_not_known() -> None:
 
 def test_slices_that_come_as_they_are_wanted_stay() -> None:
     assert not received("(2, 2), (2, 2)", "32, 32", "(2, 2)").communications_unknown
+
+
+# -- what is not known, and why --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "why"),
+    [
+        ("(3, 1)", "(8, 1)", "the layouts of %0 ReLU are not known"),
+        ("(8, 1)", "(3, 1)", "the layouts of %1 ReLU are not known"),
+        ("(3, 1)", "(3, 1)", "the layouts of %0 ReLU are not known"),  # the first one is told
+        ("(8, 1)", "(1, 8)", ""),
+    ],
+)
+def test_beside_a_refused_operator_nothing_is_known_and_it_is_said_whose_layout(
+    first: str, then: str, why: str
+) -> None:
+    body = relu(0, "%para1_x", first) + relu(1, "%0", then)
+    report = checked(dump_of(graph("main", body, "%1")))
+    (item,) = [item for item in report.redistributions if not item.consumer.is_return]
+    assert item.why == why
+    assert (item.operators is None) is bool(why)
+
+
+# -- Reshapes that are not to redistribute ---------------------------------------------------------
+
+
+MOVED = ["AllGather", "Split", "Concat", "Reshape", "StridedSlice"]
+
+
+@pytest.mark.parametrize(
+    ("skip", "steps"),
+    [
+        ("", MOVED),
+        ("skip_redistribution: Bool(0)", MOVED),
+        ("skip_redistribution: Bool(1)", ["Reshape"]),
+    ],
+)
+def test_a_reshape_that_skips_redistribution_reshapes_the_slice(
+    skip: str, steps: list[str]
+) -> None:
+    net = Small()
+    x = net.input("x", (64, 64))
+    main = net.graph("main")
+    cut = main.op("Exp", x, (64, 64), [(1, 8)])
+    flat = main.add("PrimFunc_Reshape", [cut, constant((4096,))], tensor((4096,)), attributes=skip)
+    main.result = main.op("ReLU", flat, (4096,), [(8,)])
+    (chain,) = [item for item in net.checked().redistributions if item.replaces]
+    assert [step.op for step in chain.operators or ()] == steps
+    last = (chain.operators or ())[-1]
+    assert last.output_shape == (512,)
+
+
+def test_a_reshape_between_whole_tensors_needs_nothing() -> None:
+    net = Small()
+    x = net.input("x", (64, 64))
+    main = net.graph("main")
+    whole = main.op("Exp", x, (64, 64), [(1, 1)])
+    main.result = main.op("ReLU", main.reshape(whole, (4096,)), (4096,), [(1,)])
+    (chain,) = [item for item in net.checked().redistributions if item.replaces]
+    assert chain.operators == ()
