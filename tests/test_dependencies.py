@@ -96,10 +96,20 @@ def needed() -> set[str]:
     return found
 
 
+def packages() -> dict[str, set[str]]:
+    """Distributions by the packages they bring; Python 3.10 knows those with a list of them only."""
+    brought = {name: set(by) for name, by in metadata.packages_distributions().items()}
+    for one in metadata.distributions():
+        for file in one.files or ():
+            if len(file.parts) == 2 and file.parts[1] == "__init__.py":
+                brought.setdefault(file.parts[0], set()).add(one.metadata["Name"])
+    return brought
+
+
 def base_only(code: str) -> subprocess.CompletedProcess[str]:
     """Run lines in a process where only what the base dependencies bring can be imported."""
     kept = needed()
-    brought = metadata.packages_distributions()
+    brought = packages()
     hidden = {
         package
         for package, names in brought.items()

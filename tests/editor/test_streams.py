@@ -47,11 +47,15 @@ def test_nothing_is_said_where_all_is_well() -> None:
     ("sent", "said"),
     [
         (framed(b'{"jsonrpc":"2.0","id":7,"method":"x","params":' + DEEP + b"}"), "RecursionError"),
-        (framed(b'{"jsonrpc":"2.0","method":"x","params":[' + b"9" * 6000 + b"]}"), "4300 digits"),
+        (
+            framed(b'{"jsonrpc":"2.0","method":"x","params":[' + b"9" * 6000 + b"]}"),
+            "Exceeds the limit (4300",
+        ),
         (framed(b'{"jsonrpc":"2.0","id":7,"method":"textDocument/hover"}'), "HoverRequest"),
         (framed(b"[1, 2]"), "AttributeError"),
         (b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n{}", "left out a message of 9999"),
     ],
+    ids=["deep", "digits", "no parameters", "a list", "a length of digits"],
 )
 def test_what_is_no_message_is_one_line(sent: bytes, said: str) -> None:
     status, answers, lines = served(BEGIN + sent + END)
