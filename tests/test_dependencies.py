@@ -97,7 +97,7 @@ def needed() -> set[str]:
 
 
 def packages() -> dict[str, set[str]]:
-    """Distributions by the packages they bring; Python 3.10 knows those with a list of them only."""
+    """Distributions by the packages they bring; Python 3.10 knows those that list them only."""
     brought = {name: set(by) for name, by in metadata.packages_distributions().items()}
     for one in metadata.distributions():
         for file in one.files or ():
