@@ -20,6 +20,7 @@ import subprocess
 import sys
 
 import numpy as np
+from tensors_faults_mindspore import configure
 
 D, H, T, B, V, LAYERS = 32, 4, 8, 4, 64, 2
 SEED = 11
@@ -159,7 +160,7 @@ def run_pytorch(path: str, bug: str, level: str, task: str, net, loss_of) -> Non
 
 def mindspore(path: str, bug: str, level: str, task: str) -> None:
     if level == "graph":
-        configure_graph_dump(path)
+        configure(path)
     import mindspore as ms
     from mindspore import Parameter, Tensor, nn, ops
 
@@ -311,22 +312,6 @@ def mindspore(path: str, bug: str, level: str, task: str) -> None:
 
     net = Net()
     run_mindspore(path, bug, level, task, net, Loss(net), batch())
-
-
-def configure_graph_dump(path: str) -> None:
-    """Ask MindSpore for a dump of everything; it reads that when it is imported."""
-    dump_config = {
-        "common_dump_settings": {
-            "op_debug_mode": 0, "dump_mode": 0, "path": f"{path}/dump", "net_name": "Net",
-            "iteration": "all", "saved_data": "tensor", "input_output": 0, "kernels": [],
-            "support_device": [0],
-        },
-        "e2e_dump_settings": {"enable": True, "trans_flag": True},
-    }  # fmt: skip
-    with open(f"{path}/dump_config.json", "w") as stream:
-        json.dump(dump_config, stream)
-    os.environ["MINDSPORE_DUMP_CONFIG"] = f"{path}/dump_config.json"
-    os.environ["MS_DIAGNOSTIC_DATA_PATH"] = f"{path}/diagnostics"
 
 
 def run_mindspore(path: str, bug: str, level: str, task: str, net, whole, arrays) -> None:

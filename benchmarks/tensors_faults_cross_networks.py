@@ -107,7 +107,7 @@ def pytorch(path: str, network: str, bug: str, level: str, task: str) -> None:
 
 def mindspore(path: str, network: str, bug: str, level: str, task: str) -> None:
     if level == "graph":
-        base.configure_graph_dump(path)
+        base.configure(path)
     import mindspore as ms
     from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
 

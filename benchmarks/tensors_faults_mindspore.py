@@ -14,16 +14,13 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 
 H = 4
 
 
-def main(out: str, variant: str, seed: int) -> None:
-    draw = random.Random(seed)
-    V, D = draw.choice((48, 64)), draw.choice((24, 32))  # noqa: N806 - as papers call them
-    T, B = draw.choice((6, 8)), draw.choice((3, 4))  # noqa: N806
-    path = os.path.abspath(os.path.join(out, variant))
-    os.makedirs(path, exist_ok=True)
+def configure(path: str) -> None:
+    """Ask MindSpore for a dump of everything, which it reads once a process."""
     config = {
         "common_dump_settings": {
             "op_debug_mode": 0, "dump_mode": 0, "path": f"{path}/dump", "net_name": "Net",
@@ -32,10 +29,19 @@ def main(out: str, variant: str, seed: int) -> None:
         },
         "e2e_dump_settings": {"enable": True, "trans_flag": True},
     }  # fmt: skip
-    with open(f"{path}/dump.json", "w") as stream:
+    with open(f"{path}/dump_config.json", "w") as stream:
         json.dump(config, stream)
-    os.environ["MINDSPORE_DUMP_CONFIG"] = f"{path}/dump.json"
+    os.environ["MINDSPORE_DUMP_CONFIG"] = f"{path}/dump_config.json"
     os.environ["MS_DIAGNOSTIC_DATA_PATH"] = f"{path}/diagnostics"
+
+
+def main(out: str, variant: str, seed: int) -> None:
+    draw = random.Random(seed)
+    V, D = draw.choice((48, 64)), draw.choice((24, 32))  # noqa: N806 - as papers call them
+    T, B = draw.choice((6, 8)), draw.choice((3, 4))  # noqa: N806
+    path = os.path.abspath(os.path.join(out, variant))
+    os.makedirs(path, exist_ok=True)
+    configure(path)
     import mindspore as ms
     import numpy as np
     from mindspore import Parameter, Tensor, context, nn, ops
@@ -201,15 +207,27 @@ def main(out: str, variant: str, seed: int) -> None:
     print(variant, losses, flush=True)
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+def run_each(run: Callable[[str, str, int], None], file: str, about: str | None, seed: int) -> None:
+    """Run what the command line asks for, each variant in a process of its own.
+
+    Args:
+        run: makes one run: folder, variant, seed.
+        file: the program, which is called again for each of several variants.
+        about: its documentation.
+        seed: where none is given.
+    """
+    parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
     parser.add_argument("out")
     parser.add_argument("variants", nargs="+")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=seed)
     asked = parser.parse_args()
     if len(asked.variants) == 1:
-        main(asked.out, asked.variants[0], asked.seed)
+        run(asked.out, asked.variants[0], asked.seed)
     else:  # a dump configuration is read once a process
         for name in asked.variants:
-            again = [sys.executable, __file__, asked.out, name, "--seed", str(asked.seed)]
+            again = [sys.executable, file, asked.out, name, "--seed", str(asked.seed)]
             subprocess.run(again, check=False)
+
+
+if __name__ == "__main__":
+    run_each(main, __file__, __doc__, seed=0)

@@ -9,29 +9,12 @@ tensors_faults.py.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import subprocess
-import sys
+
+from tensors_faults_mindspore import configure, run_each
 
 D, H, T, B, V = 32, 4, 8, 4, 60
-
-
-def configure(path: str) -> None:
-    """Ask MindSpore for a dump of everything, which it reads once a process."""
-    config = {
-        "common_dump_settings": {
-            "op_debug_mode": 0, "dump_mode": 0, "path": f"{path}/dump", "net_name": "Net",
-            "iteration": "all", "saved_data": "tensor", "input_output": 0, "kernels": [],
-            "support_device": [0],
-        },
-        "e2e_dump_settings": {"enable": True, "trans_flag": True},
-    }  # fmt: skip
-    with open(f"{path}/dump_config.json", "w") as stream:
-        json.dump(config, stream)
-    os.environ["MINDSPORE_DUMP_CONFIG"] = f"{path}/dump_config.json"
-    os.environ["MS_DIAGNOSTIC_DATA_PATH"] = f"{path}/diagnostics"
 
 
 def main(out: str, name: str, seed: int) -> None:
@@ -257,14 +240,4 @@ def main(out: str, name: str, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("out")
-    parser.add_argument("variants", nargs="+")
-    parser.add_argument("--seed", type=int, default=3)
-    asked = parser.parse_args()
-    if len(asked.variants) == 1:
-        main(asked.out, asked.variants[0], asked.seed)
-    else:  # a dump configuration is read once a process
-        for name in asked.variants:
-            again = [sys.executable, __file__, asked.out, name, "--seed", str(asked.seed)]
-            subprocess.run(again, check=False)
+    run_each(main, __file__, __doc__, seed=3)
