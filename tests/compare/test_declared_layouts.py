@@ -166,6 +166,43 @@ def test_ranks_that_the_layout_does_not_make_are_said(tmp_path: Path) -> None:
     assert "makes 4 ranks" in found.right.complaints[0]
 
 
+def test_other_indices_on_one_rank_are_told_by_figures(tmp_path: Path) -> None:
+    table = np.random.default_rng(5).normal(size=(9, WIDTH)).astype(np.float32)
+
+    def entries(indices: Values) -> list[Entry]:
+        return [("Functional.embedding.0.forward", [indices, table], table[indices])]
+
+    one = written(tmp_path / "one", [entries(np.arange(5))], tensors=False)
+    ranks = [entries(np.arange(5)), entries(np.arange(5) + 2)]
+    two = written(tmp_path / "two", ranks, tensors=False)
+    first = compared(one, two, ONE, SideLayout(2)).first
+    assert first is not None
+    assert first.between == "replica"
+    assert first.ranks == (1,)
+
+
+@pytest.mark.parametrize(("times", "is_healthy"), [(2, True), (3, False)])
+def test_gradients_of_a_mean_over_a_part_of_the_batch_are_told_by_figures(
+    tmp_path: Path, times: int, is_healthy: bool
+) -> None:
+    """Two ranks of data parallel: their gradients are twice as large, and no other multiple."""
+    draw = np.random.default_rng(5)
+    x, g = (draw.normal(size=(ROWS, WIDTH)).astype(np.float32) for _ in range(2))
+
+    def entries(rows: slice, factor: int) -> list[Entry]:
+        given, result, gradient = x[rows], np.exp(x[rows]), g[rows] * np.float32(factor)
+        return [
+            ("Torch.exp.0.forward", [given], result),
+            ("Torch.exp.0.backward", [gradient], gradient * result),
+        ]
+
+    one = written(tmp_path / "one", [entries(slice(None), 1)], tensors=False)
+    halves = [slice(0, ROWS // 2), slice(ROWS // 2, ROWS)]
+    two = written(tmp_path / "two", [entries(half, times) for half in halves], tensors=False)
+    found = compared(one, two, ONE, SideLayout(1, 2))
+    assert (found.first is None) is is_healthy
+
+
 @pytest.mark.parametrize(("reads_data", "is_named"), [(True, True), (False, False)])
 def test_terms_of_a_gradient_are_to_be_added_up_before_they_are_handed_on(
     tmp_path: Path, reads_data: bool, is_named: bool

@@ -445,6 +445,8 @@ class Assembler:
             if rows is None:
                 return "a rank lacks it"
             partition = choice[which]
+            if partition.tensor is None and partition.batch is None:
+                self._add_replica_by_figures(which, indices, places, rows, is_parameter)
             cells: dict[tuple[int, int], list[tuple[float, float, float, float]]] = {}
             for coordinate, row in sorted(rows.items()):
                 cells.setdefault(coordinate[:2], []).append(row)
@@ -456,9 +458,68 @@ class Assembler:
             if partition.batch is None and not _same_figures(over) and not is_parameter:
                 return "its ranks hold other figures: terms of a sum, which figures do not tell"
             made.append(joined_figures(over) if partition.batch is not None else over[0])
+        if self.sides[0].ops[indices[0]].op.phase == "backward":
+            if math.prod(choice[0].whole) > 1:
+                self._find_factor_by_norms(made[0][3], made[1][3])
+            for which in (0, 1):
+                factor = self.found.factors[which]
+                most, least, mean, norm = made[which]
+                made[which] = most * factor, least * factor, mean * factor, norm * factor
         for which in (0, 1):
             self._state(which, places[which], choice[which].whole, made[which])
         return ""
+
+    def _find_factor_by_norms(self, ours: float, theirs: float) -> None:
+        """How many times too large gradients are, as their norms say it."""
+        if self._has_factor or not any(degrees.batch > 1 for degrees in self.degrees):
+            return
+        if not (ours > 0 and theirs > 0):
+            return
+        self._has_factor = True
+        best = abs(theirs / ours - 1)
+        for which in (0, 1):
+            data, micro = self.sides[which].layout.data_parallel, self.sides[which].micro
+            for factor in dict.fromkeys((data, micro, data * micro)):
+                ratio = theirs / ours * (factor if which == 0 else 1 / factor)
+                if factor > 1 and abs(ratio - 1) < 0.1 * best:
+                    best = abs(ratio - 1)
+                    self.found.factors = [1.0, 1.0]
+                    self.found.factors[which] = 1 / factor
+
+    def _add_replica_by_figures(
+        self,
+        which: int,
+        indices: tuple[int, int],
+        places: tuple[int, int],
+        rows: Mapping[Coordinate, tuple[float, float, float, float]],
+        is_parameter: bool,
+    ) -> None:
+        """Ranks that are given other weights or indices than the other run."""
+        columns = self.sides[which].run.columns
+        place, index = places[which], indices[which]
+        is_given = is_parameter or not is_float(columns.dtypes[place])
+        op = self.sides[which].ops[index].op
+        if not is_given or op.phase != "forward" or any(o.which == which for o in self.found.odd):
+            return
+        others = self._figures(1 - which, indices[1 - which], places[1 - which])
+        expected = list(others.values()) if others else []
+        if not expected or not _same_figures(expected) or _same_figures(list(rows.values())):
+            return
+        parts = self.sides[which].ops[index].parts
+        odd: dict[int, float] = {}
+        for coordinate, row in rows.items():
+            if not _same_figures([expected[0], row]):
+                scale = max(abs(expected[0][3]), math.ulp(1.0))
+                odd[parts[coordinate][0]] = (
+                    max(abs(a - b) for a, b in zip(expected[0], row, strict=True)) / scale
+                )
+        if odd and len(odd) < len({rank for rank, _ in parts.values()}):
+            label, ranks = columns.labels[place], tuple(sorted(odd))
+            why = (
+                f"{label}, a tensor that all of them hold whole, is not the same on "
+                f"rank{'s' * (len(odd) > 1)} {', '.join(map(str, ranks))} as on the others"
+            )
+            self.found.odd.append(Odd(which, index, ranks, max(odd.values()), why, label))
 
     def _figures(
         self, which: int, index: int, place: int
