@@ -54,11 +54,17 @@ def context_of(case: Path, step: str = "save") -> ParallelContext:
     return ParallelContext.from_mapping(said["context"])
 
 
+def is_compiled(case: Path) -> bool:
+    """Whether MindSpore came as far as its parallel pass, and what it was told is known."""
+    answer = case / "save" / "case.json"
+    known = answer.is_file() and "context" in json.loads(answer.read_text(encoding="utf-8"))
+    return known and dump_in(case / "save", "step_parallel_begin") is not None
+
+
 def written(case: Path, machine: Machine) -> HandedOver | str:
     """Plan a case and write the file; a text: why there is none."""
     begin = dump_in(case / "save", "step_parallel_begin")
-    if begin is None:
-        return "no begin dump"
+    assert begin is not None
     dump, context = irtool.load(str(begin)), context_of(case)
 
     def again(carried: Carried, loaded: ParallelContext) -> Plan:
@@ -116,7 +122,8 @@ def against_recursive(case: Path, planned: Dump, machine: Machine) -> Counter[st
     """What the plan costs beside what MindSpore's recursive search chose for the network."""
     found: Counter[str] = Counter()
     answer, begin = case / "rec" / "case.json", dump_in(case / "rec", "step_parallel_begin")
-    said = json.loads(answer.read_text(encoding="utf-8")) if answer.is_file() else {}
+    text = answer.read_text(encoding="utf-8") if answer.is_file() else "{}"
+    said: dict[str, object] = json.loads(text)
     if begin is None or not said.get("accepted"):
         return found
     found["compared with the recursive search"] += 1
@@ -177,6 +184,9 @@ def main() -> int:
     machine = replace(default_machine(), overlap=given.overlap)
     counts: Counter[str] = Counter()
     for case in given.cases:
+        if not is_compiled(case):
+            counts["not compiled"] += 1
+            continue
         if given.what == "compare":
             counts += compared(case, machine)
             continue

@@ -55,6 +55,14 @@ class Decide(str, Enum):
     auto = "auto"
 
 
+class Effort(str, Enum):
+    """How much a search looks at."""
+
+    quick = "quick"
+    default = "default"
+    full = "full"
+
+
 class Algorithm(str, Enum):
     """How to search."""
 
@@ -129,6 +137,11 @@ class PlanOptions(RunOptions):
         PlanForm, Option("--format", "-f", help="ir, strategy, shard, msjob: the plan itself.")
     ] = PlanForm.table
     algorithm: Annotated[Algorithm, Option(help="How to search.")] = Algorithm.exact
+    effort: Annotated[
+        Effort | None,
+        Option(help="How many strategies of operators are looked at.", show_default="default"),
+        Place(("plan",)),
+    ] = None
     to: Annotated[int | None, Option(least=1, metavar="N", help="Devices to plan for.")] = None
     machine: options.MachineName = None
     overlap: Annotated[options.Overlap, Place(("plan", *_IMITATED))] = None

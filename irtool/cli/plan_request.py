@@ -156,6 +156,7 @@ def _searched(
         decide_optimizer=options.optimizer_parallel is not None,
         decide_recompute=options.recompute is not None,
         carried=carried,
+        effort="default" if options.effort is None else options.effort.value,
     )
 
 

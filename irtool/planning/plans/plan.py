@@ -21,7 +21,8 @@ from irtool.ir.units import share_text
 from irtool.operators.call import Strategy
 from irtool.planning.cost.kept import FIXED
 from irtool.planning.cost.structure import structure_of
-from irtool.planning.limits.memory import Limited, TooLittleMemory, search, total_seconds
+from irtool.planning.limits.around import Near, around_the_best
+from irtool.planning.limits.memory import Limited, TooLittleMemory, search
 from irtool.planning.plans.annotate import with_strategies
 from irtool.planning.plans.border import Border, Share, share_of
 from irtool.planning.plans.compatible import compatible
@@ -36,6 +37,8 @@ from irtool.planning.plans.ties import (
     no_dearer,
     with_slower_links,
 )
+from irtool.planning.search.arithmetic import least_arithmetic
+from irtool.planning.search.effort import EFFORTS, Effort, EffortName
 from irtool.planning.search.problem import (
     Carried,
     Problem,
@@ -48,7 +51,14 @@ from irtool.planning.search.problem import (
     problem_of,
 )
 from irtool.planning.search.search import Search, Solution
-from irtool.planning.search.tables import CannotPlan, Given, Hiding, Model, model_of
+from irtool.planning.search.tables import (
+    CannotPlan,
+    Given,
+    Hiding,
+    Known,
+    Model,
+    model_of,
+)
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
@@ -146,6 +156,7 @@ def plan(
     decide_optimizer: bool = False,
     decide_recompute: bool = False,
     carried: Carried | None = None,
+    effort: EffortName = "default",
 ) -> Plan:
     """Find the cheapest legal strategies.
 
@@ -164,6 +175,8 @@ def plan(
             decides.
         decide_recompute: whether recomputation is decided operator by operator.
         carried: what the form can say in which the plan is handed over; None: everything.
+        effort: how many strategies of operators are looked at: where some are left out, the lower
+            bound counts arithmetic alone.
 
     Raises:
         CannotPlan: there is no such plan; the message says what would have to change.
@@ -189,13 +202,10 @@ def plan(
         fixed = {**kept, **fixed}
     searching = _Searching(
         problem, machine, carried, tuple(map(tuple, tied)), memory_limit, started,
-        optimizer=decide_optimizer, recompute=decide_recompute,
+        optimizer=decide_optimizer, recompute=decide_recompute, effort=EFFORTS[effort],
     )  # fmt: skip
     with CollectorPause.over(0):
-        model = searching.model(fixed)
-        if model.left_out:
-            searching = searching.around_the_best(model, fixed)
-            model = searching.model(fixed)
+        searching, model = searching.around_the_best(fixed)
         if machine.overlap:
             made = searching.overlapped(model, fixed)
         else:
@@ -204,12 +214,13 @@ def plan(
             if is_free and _keeps(made, problem, fixed):
                 made = _as_it_was(made, problem)
             elif is_free and made.decisions is None:
-                made = _untied(made, model, problem, fixed, started)
+                made = _untied(made, model, searching, fixed)
     border = None
     if region is not None:
         border = _border(dump, region, made, searching.plan(searching.model(free)))
-    if model.left_out:
-        made = replace(made, lower_bound=None)
+    if model.left_out and made.lower_bound is not None:
+        bound = least_arithmetic(problem.structure, machine)
+        made = replace(made, lower_bound=min(bound, made.after.seconds))
     return replace(made, onto=taken, border=border)
 
 
@@ -225,37 +236,35 @@ class _Searching:
     started: float
     optimizer: bool
     recompute: bool
-    near: Mapping[Node, Strategy] = field(default_factory=dict[Node, Strategy])
+    effort: Effort = EFFORTS["default"]
+    near: Near = field(default_factory=dict[Node, Strategy])
 
-    def model(self, fixed: Mapping[Node, Given], hiding: Hiding | None = None) -> Model:
+    def model(
+        self,
+        fixed: Mapping[Node, Given],
+        hiding: Hiding | None = None,
+        known: Known | None = None,
+    ) -> Model:
         """The tables under strategies that must be."""
         structure, current = self.problem.structure, self.problem.current
         return model_of(
-            structure, self.machine, current, fixed, self.tied,
-            outs=self.carried.outs, hiding=hiding, near=self.near,
+            structure, self.machine, current, fixed, self.tied, outs=self.carried.outs,
+            hiding=hiding, near=self.near, effort=self.effort, known=known,
         )  # fmt: skip
 
-    def around_the_best(self, model: Model, fixed: Mapping[Node, Given]) -> _Searching:
-        """The same search around the best of few strategies, as long as that finds a better one.
+    def around_the_best(self, fixed: Mapping[Node, Given]) -> tuple[_Searching, Model]:
+        """The same search where operators have too many strategies, and its tables.
 
         Args:
-            model: tables of few strategies where operators have too many.
             fixed: strategies that must be.
         """
-        best, own = math.inf, self
-        for _ in range(_AROUND):
-            try:
-                choices = search(model, self.limit, most_cases=1).choices
-            except CannotPlan:
-                break
-            seconds = total_seconds(model, choices)
-            if seconds >= best * (1 - _BETTER):
-                break
-            best, chosen = seconds, model.chosen(choices)
-            near = {node: item.strategy for node, item in chosen.items() if item.strategy}
-            own = replace(self, near=near)
-            model = own.model(fixed)
-        return own
+        known = Known()
+
+        def make(near: Near) -> Model:
+            return replace(self, near=near).model(fixed, known=known)
+
+        model, near = around_the_best(make, self.limit)
+        return replace(self, near=near), model
 
     def plan(self, model: Model) -> Plan:
         """The plan of a model."""
@@ -295,12 +304,6 @@ class _Searching:
         if self.limit is not None and made.after.memory.total > self.limit:
             return None
         return Tried(made, made.after, 0.0)
-
-
-_AROUND = 4
-"""How often strategies around the best ones are looked at, at most."""
-_BETTER = 1e-3
-"""Part of a step that is worth looking once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,10 +438,9 @@ def _decided(
     return _Counted(made, choice.held + above)
 
 
-def _untied(
-    made: Plan, model: Model, problem: Problem, fixed: Mapping[Node, Given], started: float
-) -> Plan:
+def _untied(made: Plan, model: Model, searching: _Searching, fixed: Mapping[Node, Given]) -> Plan:
     """The plan, or if the dump's strategies nearly tie, one that communicates no dearer."""
+    problem, started = searching.problem, searching.started
     before, limit, own = made.before, made.memory_limit, model.own
     if before is None or own is None or not is_tie(before, made.after):
         return made
@@ -454,7 +456,7 @@ def _untied(
 
     def at_price(price: float) -> Priced:
         slower = with_slower_links(model.machine, price)
-        solution = search(model_of(model.structure, slower, problem.current, fixed), limit)
+        solution = search(replace(searching, machine=slower).model(fixed), limit)
         return Priced(solution, plan_with(solution).after)
 
     fastest = Priced(Solution((), made.lower_bound or 0.0, made.rounds), made.after)
@@ -521,6 +523,9 @@ def plan_of_choices(
     refuse_illegal(report)
     own = structure_of(planned, structure.context, {twins[node] for node in recomputed})
     after = step_cost(own, report, model.machine)
+    bound = solution.bound
+    if model.left_out:
+        bound = least_arithmetic(structure, model.machine)
     operators = tuple(
         _planned(model, solution.choices, variable, twins[node], current.get(node))
         for node, variable in places
@@ -533,7 +538,7 @@ def plan_of_choices(
         operators,
         _before(model, start if start is not None else current),
         after,
-        None if model.left_out else min(solution.bound, after.seconds),
+        min(bound, after.seconds),
         limit,
         elapsed,
         solution.rounds,
@@ -606,9 +611,10 @@ def _notes(model: Model, report: CheckResult) -> list[str]:
     notes += [why if count == 1 else f"{why} ({count} times)" for why, count in whys.items()]
     if model.left_out:
         first, count = model.left_out[0], len(model.left_out)
+        more = f", and {count - 1} more operators have" if count > 1 else ""
         notes.append(
-            f"{first.op} in line {first.line} has more strategies than are looked at"
-            f"{f', and {count - 1} more operators have' if count > 1 else ''}: no bound is known"
+            f"{first.op} in line {first.line} has more strategies than are looked at{more}: the "
+            "lower bound counts arithmetic alone (--effort full looks at more)"
         )
     if any(problem.severity == "error" for problem in model.structure.dump.problems):
         notes.append("a part of the dump could not be read: this is a plan of the rest")

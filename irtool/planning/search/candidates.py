@@ -31,12 +31,14 @@ class Space:
     """Which strategies are looked at of an operator that has too many.
 
     Attributes:
-        most: combinations; of an operator that has no more, all are looked at.
+        every: combinations; of an operator that has no more, all are looked at.
+        few: of any other one so many, at most.
         near: strategies around which to look; none: every second number of slices of each axis
             (of those every second one, and so on) that it may be cut into.
     """
 
-    most: int
+    every: int
+    few: int
     near: frozenset[Strategy] = frozenset()
 
 
@@ -308,7 +310,7 @@ def _splits(asked: _Asked) -> tuple[list[tuple[int, ...]], int]:
     if space is None and count > MOST:
         splits.sort(key=lambda values: -prod(values))
         del splits[MOST:]
-    elif space is not None and count > space.most:
+    elif space is not None and count > space.every:
         splits = _around(splits, options, asked) if space.near else _coarse(options, asked)
     return splits, count - len(splits)
 
@@ -329,7 +331,7 @@ def _coarse(options: Sequence[Sequence[int]], asked: _Asked) -> list[tuple[int, 
     while True:
         fewer = [sorted({*numbers[::2], numbers[-1]}) for numbers in options]
         splits = _combined(fewer, asked.context.stage_size)
-        if len(splits) <= asked.space.most or fewer == options:
+        if len(splits) <= asked.space.few or fewer == options:
             return splits
         options = fewer
 

@@ -10,24 +10,18 @@ from irtool.operators.call import Strategy
 from irtool.operators.judgement import Context, Judgement
 from irtool.planning.cost.kept import FIXED
 from irtool.planning.search.candidates import (
-    MOST,
     Candidate,
     Candidates,
     Space,
     candidates_of,
     given_candidate,
 )
+from irtool.planning.search.effort import EFFORTS, Effort
 from irtool.sharding.network.analysis import Judged
 from irtool.sharding.network.sharded_nodes import primitive
 
 Given = tuple[Strategy, Strategy | None]
 """A strategy and, if there is one, an out_strategy."""
-
-
-ALL_OF = 1024
-"""Devices up to which all strategies are looked at, if an operator has no more than ``MOST``."""
-FEW = 300
-"""Strategies of an operator that are looked at beyond."""
 
 
 class CannotPlan(Exception):
@@ -39,7 +33,7 @@ class OperatorCandidates:
     """Candidates of operators in one context; each kind of call is tried once.
 
     ``outs``: whether an ``out_strategy`` can be given; ``near``: strategies around which to look
-    where an operator has too many, by kind of call.
+    where an operator has too many, by kind of call; ``effort``: how many that are.
     """
 
     context: Context
@@ -47,6 +41,7 @@ class OperatorCandidates:
     near: Mapping[object, frozenset[Strategy]] = field(
         default_factory=dict[object, frozenset[Strategy]]
     )
+    effort: Effort = EFFORTS["default"]
     tried: dict[object, Candidates] = field(default_factory=dict[object, Candidates])
 
     def of(
@@ -69,17 +64,18 @@ class OperatorCandidates:
             if judgement.verdict != "legal":
                 raise CannotPlan(_refusal(node, judgement))
             kept = judgement.strategy if judged.wanted.in_layout is None else None
-            return self._kept((id(node),), Candidates((Candidate(kept, None, judgement),)))
+            only = self.tried.get((id(node),))
+            return only or self._kept((id(node),), Candidates((Candidate(kept, None, judgement),)))
         if judged.call.missing:
             raise CannotPlan(f"{node.id} {node.op} (line {node.line}): {judged.call.missing}")
         key = kind_of(judged)
         if pinned is not None:
             candidates = self.tried.get((key, pinned))
             if candidates is None:
-                only = given_candidate(call, *pinned, context)
-                if only.judgement.verdict != "legal":
-                    raise CannotPlan(_refusal(node, only.judgement))
-                candidates = self._kept((key, pinned), Candidates((only,)))
+                given = given_candidate(call, *pinned, context)
+                if given.judgement.verdict != "legal":
+                    raise CannotPlan(_refusal(node, given.judgement))
+                candidates = self._kept((key, pinned), Candidates((given,)))
             return candidates
         candidates = self.tried.get(key)
         if candidates is None:
@@ -103,8 +99,8 @@ class OperatorCandidates:
         return candidates
 
     def _space(self, kind: object) -> Space:
-        most = MOST if self.context.stage_size <= ALL_OF else FEW
-        return Space(most, self.near.get(kind, frozenset()))
+        most = self.effort.most(self.context.stage_size)
+        return Space(most, self.effort.few, self.near.get(kind, frozenset()))
 
     def _kept(self, key: object, candidates: Candidates) -> Candidates:
         self.tried[key] = candidates if self.outs else candidates.without_outs()

@@ -34,6 +34,7 @@ from irtool.planning.search.alike import alike
 from irtool.planning.search.candidate_layouts import Layouts, NoLayout, layouts_of, least_prices
 from irtool.planning.search.candidates import Candidate, Candidates
 from irtool.planning.search.chains import Chains
+from irtool.planning.search.effort import EFFORTS, Effort
 from irtool.planning.search.exact import Floats, Table
 from irtool.planning.search.link_tables import (
     LinkTable,
@@ -195,7 +196,7 @@ class Model:
 
     @property
     def left_out(self) -> tuple[Node, ...]:
-        """Operators of which not all strategies are candidates: no bound is known then."""
+        """Operators of which not all strategies are candidates: the search shows no bound then."""
         pairs = zip(self.nodes, self.candidates, strict=True)
         return tuple(node for node, candidates in pairs if candidates.left_out)
 
@@ -215,6 +216,8 @@ def model_of(
     outs: bool = True,
     hiding: Hiding | None = None,
     near: Mapping[Node, Strategy] | None = None,
+    effort: Effort = EFFORTS["default"],
+    known: Known | None = None,
 ) -> Model:
     """Build all tables.
 
@@ -227,11 +230,15 @@ def model_of(
         outs: whether operators may get an ``out_strategy``.
         hiding: what does not count since it is hidden.
         near: strategies around which to look where operators have too many.
+        effort: how many that are.
+        known: tables of the same network, for the same question but for ``near``.
 
     Raises:
         CannotPlan: an operator has no legal strategy, or a pinned one is illegal.
     """
-    builder = _Builder(structure, machine, outs, hiding or Hiding(), near or {})
+    builder = _Builder(
+        structure, machine, outs, hiding or Hiding(), near or {}, effort, known or Known()
+    )
     return builder.build(current, pinned, tied)
 
 
@@ -245,17 +252,36 @@ class _Column:
 
 
 @dataclass(eq=False, slots=True)
+class Known:
+    """Tables that were made of a network: those of operators whose candidates stay are used again.
+
+    Most go by the identity of candidates, so ``gone`` keeps those that others took the place of.
+    """
+
+    tried: dict[object, Candidates] = field(default_factory=dict[object, Candidates])
+    gone: list[Candidates] = field(default_factory=list[Candidates])
+    columns: dict[object, _Column] = field(default_factory=dict[object, "_Column"])
+    tables: dict[object, LinkTable] = field(default_factory=dict[object, LinkTable])
+    least: dict[object, Floats] = field(default_factory=dict[object, Floats])
+    layouts: dict[object, Layouts] = field(default_factory=dict[object, Layouts])
+    shared: dict[object, Numbered] = field(default_factory=dict[object, Numbered])
+
+    def complete(self) -> dict[object, Candidates]:
+        """Candidates that are all there are; the others are forgotten."""
+        self.gone += [item for item in self.tried.values() if item.left_out]
+        self.tried = {key: item for key, item in self.tried.items() if not item.left_out}
+        return self.tried
+
+
+@dataclass(eq=False, slots=True)
 class _Builder:
     structure: Structure
     machine: Machine
     outs: bool
     hiding: Hiding
     near: Mapping[Node, Strategy]
-    columns: dict[object, _Column] = field(default_factory=dict[object, "_Column"])
-    tables: dict[object, LinkTable] = field(default_factory=dict[object, LinkTable])
-    least: dict[object, Floats] = field(default_factory=dict[object, Floats])
-    layouts: dict[object, Layouts] = field(default_factory=dict[object, Layouts])
-    shared: dict[object, Numbered] = field(default_factory=dict[object, Numbered])
+    effort: Effort
+    known: Known
 
     def build(
         self,
@@ -268,7 +294,9 @@ class _Builder:
         chains = Chains(structure.operators, self.machine, context.enable_alltoall)
         nodes = tuple(structure.calls)
         place = {node: variable for variable, node in enumerate(nodes)}
-        tried = OperatorCandidates(structure.operators, self.outs, self._near())
+        tried = OperatorCandidates(
+            structure.operators, self.outs, self._near(), self.effort, self.known.complete()
+        )
         candidates = tuple(
             tried.of(node, structure.calls[node], current.get(node), pinned.get(node))
             for node in nodes
@@ -358,7 +386,7 @@ class _Builder:
         kept = (structure.kept if structure.counts_all else structure.carried).get(node, ())
         times = structure.runs(node), structure.held(node)
         key = (id(candidates), gradient, back, shown, kept, times)
-        column = self.columns.get(key)
+        column = self.known.columns.get(key)
         if column is None:
             seconds, held = self._own(node, candidates, gradient=gradient, back=back)
             starts: list[WeightStarts] = []
@@ -366,7 +394,7 @@ class _Builder:
                 more = self._weight(parameter, candidates)
                 seconds, held = seconds + more.seconds, held + more.held
                 starts += more.starts
-            column = self.columns[key] = _Column(seconds, held, tuple(starts))
+            column = self.known.columns[key] = _Column(seconds, held, tuple(starts))
         return column
 
     def _own(
@@ -443,30 +471,32 @@ class _Builder:
     def _table(self, link: Link, first: Candidates, second: Candidates, users: int) -> LinkTable:
         want = want_of(link)
         key = (id(first), end_of(link.source), id(second), end_of(link.target), want, users)
-        table = self.tables.get(key)
+        table = self.known.tables.get(key)
         if table is None:
             sources, targets = self._layouts(link.source, first), self._layouts(link.target, second)
             alltoall = self.structure.context.enable_alltoall
             alike = (sources.content, targets.content, want)
-            if alike not in self.least:
-                self.least[alike] = least_prices(sources, targets, want, self.machine, alltoall)
-            least: Floats = np.array(self.least[alike])
+            if alike not in self.known.least:
+                self.known.least[alike] = least_prices(
+                    sources, targets, want, self.machine, alltoall
+                )
+            least: Floats = np.array(self.known.least[alike])
             exact = np.zeros(least.shape, dtype=np.bool_)
             share = np.full(len(targets), 1 / users)
             table = LinkTable(sources, targets, want, least, exact, share)
-            self.tables[key] = table
+            self.known.tables[key] = table
         return table
 
     def _layouts(self, ref: Ref, candidates: Candidates) -> Layouts:
         key = (id(candidates), end_of(ref))
-        if key not in self.layouts:
+        if key not in self.known.layouts:
             try:
                 devices = self.structure.operators.stage_size
-                self.layouts[key] = layouts_of(ref, candidates, devices)
+                self.known.layouts[key] = layouts_of(ref, candidates, devices)
             except NoLayout:
                 where = ref.node.id if ref.node else "?"
                 raise CannotPlan(f"a layout of {where} is not known") from None
-        return self.layouts[key]
+        return self.known.layouts[key]
 
     def _alone(self, link: Link, candidates: Candidates, chains: Chains) -> Floats:
         """A link of which one operator decides both ends, or the only end that is decided."""
@@ -492,10 +522,10 @@ class _Builder:
             ends = [(place[node], ref) for node, ref in users.items() if node is not None]
             ends.sort(key=lambda end: end[0])
             key = tuple((id(candidates[variable]), end_of(ref)) for variable, ref in ends)
-            if key not in self.shared:
+            if key not in self.known.shared:
                 users_of = [self._layouts(ref, candidates[variable]) for variable, ref in ends]
-                self.shared[key] = numbered(users_of)
-            numbers, values, nothing = self.shared[key]
+                self.known.shared[key] = numbered(users_of)
+            numbers, values, nothing = self.known.shared[key]
             variables = tuple(variable for variable, _ in ends)
             yield Shared(tuple(zip(variables, numbers, strict=True)), values, nothing)
 

@@ -10,7 +10,7 @@ import irtool
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.planning.plans.plan import plan
-from irtool.planning.search import operator_candidates
+from irtool.planning.search.effort import EFFORTS, Effort
 from irtool.sharding.network.context import ParallelContext
 
 CONTEXT = ParallelContext(devices=64, mode="auto_parallel", full_batch=True)
@@ -21,15 +21,15 @@ def begin(samples: Path) -> Dump:
     return irtool.load(samples / "mlp_recursive_search" / "step_parallel_begin_0019.ir")
 
 
-def test_what_is_left_out_leaves_no_bound_and_is_said(
+def test_what_is_left_out_leaves_a_bound_of_arithmetic_and_is_said(
     begin: Dump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     best = plan(begin, CONTEXT, default_machine())
     assert best.lower_bound == pytest.approx(best.after.seconds)
-    monkeypatch.setattr(operator_candidates, "ALL_OF", 32)
-    monkeypatch.setattr(operator_candidates, "FEW", 30)
+    monkeypatch.setitem(EFFORTS, "default", Effort(every=30, every_beyond=30, few=30))
     found = plan(begin, CONTEXT, default_machine())
-    assert found.lower_bound is None
+    assert found.lower_bound is not None
+    assert 0 < found.lower_bound < best.after.seconds
     assert any("more strategies than are looked at" in note for note in found.notes)
     assert found.after.seconds >= best.after.seconds * (1 - 1e-9)
     assert found.after.seconds <= best.after.seconds * 1.05
@@ -38,6 +38,6 @@ def test_what_is_left_out_leaves_no_bound_and_is_said(
 def test_up_to_so_many_devices_all_are_looked_at(
     begin: Dump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operator_candidates, "ALL_OF", 64)
-    monkeypatch.setattr(operator_candidates, "FEW", 1)
-    assert plan(begin, CONTEXT, default_machine()).lower_bound is not None
+    monkeypatch.setitem(EFFORTS, "default", Effort(every=4000, every_beyond=1, few=1))
+    found = plan(begin, CONTEXT, default_machine())
+    assert found.lower_bound == pytest.approx(found.after.seconds)

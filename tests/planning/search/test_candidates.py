@@ -66,19 +66,21 @@ def cuts(call: OperatorCall, space: Space | None) -> set[tuple[int, int, int]]:
 
 def test_of_too_many_strategies_every_second_number_of_slices_is_looked_at() -> None:
     all_of_them = cuts(matmul(), None)
-    assert cuts(matmul(), Space(len(all_of_them))) == all_of_them
-    few = cuts(matmul(), Space(len(all_of_them) - 1))
+    assert cuts(matmul(), Space(len(all_of_them), 1)) == all_of_them
+    few = cuts(matmul(), Space(len(all_of_them) - 1, len(all_of_them) - 1))
     assert few < all_of_them
     assert {number for values in few for number in values} == {1, 4, 8}
     assert (1, 1, 1) in few
     assert (8, 1, 1) in few
     assert (1, 1, 8) in few
-    left_out = candidates_of(matmul(), EIGHT, Space(len(all_of_them) - 1)).left_out
+    left_out = candidates_of(
+        matmul(), EIGHT, Space(len(all_of_them) - 1, len(all_of_them) - 1)
+    ).left_out
     assert left_out == len(all_of_them) - len(few)
 
 
 def test_of_too_many_strategies_those_next_to_a_good_one_are_looked_at() -> None:
-    near = cuts(matmul(), Space(5, frozenset({((2, 1), (1, 4))})))
+    near = cuts(matmul(), Space(5, 5, frozenset({((2, 1), (1, 4))})))
     assert near == {
         (m, k, n) for m, k, n in cuts(matmul(), None) if m in (1, 2, 4) and k < 4 and n > 1
     }

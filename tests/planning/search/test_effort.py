@@ -1,0 +1,82 @@
+"""How much a search looks at, and what is known of what it leaves out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool.cluster.machine import MeasuredTime, default_machine
+from irtool.planning.cost.costs import compute_seconds
+from irtool.planning.plans.plan import plan
+from irtool.planning.search.arithmetic import least_arithmetic, least_of
+from irtool.planning.search.effort import EFFORTS, LARGE
+from irtool.planning.search.problem import planned_context, problem_of
+from irtool.planning.search.tables import Known, Model, model_of
+from irtool.sharding.network.context import ParallelContext
+
+MACHINE = default_machine()
+SAMPLES = Path(__file__).parents[3] / "samples"
+CONTEXT = ParallelContext(devices=8, mode="auto_parallel", full_batch=True)
+BEGIN = next((SAMPLES / "gpt").rglob("step_parallel_begin*.ir"))
+DUMP = irtool.load(str(BEGIN))
+
+
+def model(devices: int) -> Model:
+    problem = problem_of(DUMP, CONTEXT, planned_context(CONTEXT, devices))
+    return model_of(problem.structure, MACHINE, {}, {})
+
+
+@pytest.mark.parametrize("devices", [8, 24])
+def test_no_strategy_computes_faster_than_work_divided_evenly(devices: int) -> None:
+    tables = model(devices)
+    for node, candidates in zip(tables.nodes, tables.candidates, strict=True):
+        call = tables.structure.calls[node].call.call
+        least = least_of(call, MACHINE, devices)
+        for item in candidates.items:
+            taken = compute_seconds(call, item.judgement, MACHINE, gradient=False)
+            assert taken >= least * (1 - 1e-9), f"{node.op} {item.strategy}"
+
+
+def test_of_a_machine_whose_operators_were_measured_no_arithmetic_is_known() -> None:
+    call = next(iter(model(8).structure.calls.values())).call.call
+    measured = replace(MACHINE, measured={("MatMul", "Float32", ((1, 1),)): MeasuredTime(1.0)})
+    assert least_of(call, measured, 8) == 0
+
+
+def test_a_quick_plan_is_legal_and_its_bound_is_below_the_optimum() -> None:
+    best = plan(DUMP, CONTEXT, MACHINE, devices=64)
+    quick = plan(DUMP, CONTEXT, MACHINE, devices=64, effort="quick")
+    assert best.gap == pytest.approx(0, abs=1e-6)
+    assert quick.report.accepted
+    assert quick.lower_bound is not None
+    assert best.lower_bound is not None
+    assert 0 < quick.lower_bound <= best.lower_bound
+    assert best.after.seconds <= quick.after.seconds * (1 + 1e-6)
+    assert any("--effort full" in note for note in quick.notes)
+    assert not any("--effort full" in note for note in best.notes)
+
+
+def test_the_bound_of_arithmetic_is_that_of_a_plan_with_operators_left_out() -> None:
+    quick = plan(DUMP, CONTEXT, MACHINE, devices=64, effort="quick")
+    problem = problem_of(DUMP, CONTEXT, planned_context(CONTEXT, 64))
+    assert quick.lower_bound == pytest.approx(least_arithmetic(problem.structure, MACHINE))
+
+
+@pytest.mark.parametrize(("devices", "most"), [(LARGE, 4000), (LARGE + 8, 300)])
+def test_beyond_a_thousand_devices_fewer_strategies_are_looked_at(devices: int, most: int) -> None:
+    assert EFFORTS["default"].most(devices) == most
+
+
+def test_tables_of_operators_whose_candidates_stay_are_made_once() -> None:
+    problem = problem_of(DUMP, CONTEXT, planned_context(CONTEXT, 64))
+    known = Known()
+    first, second = (
+        model_of(problem.structure, MACHINE, {}, {}, effort=EFFORTS["quick"], known=known)
+        for _ in range(2)
+    )
+    assert first.left_out
+    for one, other in zip(first.candidates, second.candidates, strict=True):
+        assert (one is other) == (not one.left_out)
