@@ -20,6 +20,7 @@ import json
 import sys
 from collections import Counter
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -94,6 +95,15 @@ def strategies(dump: Dump) -> dict[tuple[object, ...], object]:
     }  # fmt: skip
 
 
+def in_order(dump: Dump) -> list[tuple[object, ...]]:
+    """Scope, primitive and strategies of each operator whose strategy is somebody's choice."""
+    return [
+        (node.scope, node.op, node.written_strategy(), out_in_effect(node))
+        for node in dump.nodes()
+        if node.has_strategy and node.op not in NOT_PLANNED
+    ]
+
+
 def out_in_effect(node: Node) -> object:
     """The ``out_strategy`` that a search or a file gave: that of the primitive is the user's."""
     return None if node.strategy is None else node.strategy.get("out_strategy")
@@ -104,9 +114,9 @@ def differences(planned: Dump, loaded: Dump, is_begin: bool) -> list[object]:
 
     Behind the parallel pass places differ, and what was replaced is gone.
     """
-    if is_begin:
-        wanted, got = strategies(planned), strategies(loaded)
-        return [key for key in wanted if got.get(key) != wanted[key]]
+    if is_begin:  # names of nodes may differ between two compilations, their order does not
+        pairs = zip_longest(in_order(planned), in_order(loaded))
+        return [wanted or got for wanted, got in pairs if wanted != got]
     count = Counter((key[1:4], value) for key, value in strategies(planned).items())
     seen = Counter((key[1:4], value) for key, value in strategies(loaded).items())
     known = {key for key, _ in seen}
