@@ -114,9 +114,12 @@ def differences(planned: Dump, loaded: Dump, is_begin: bool) -> list[object]:
 
     Behind the parallel pass places differ, and what was replaced is gone.
     """
-    if is_begin:  # names of nodes may differ between two compilations, their order does not
+    if is_begin:
+        wanted, got = strategies(planned), strategies(loaded)
+        # Between two compilations either names or the order of nodes may differ.
         pairs = zip_longest(in_order(planned), in_order(loaded))
-        return [wanted or got for wanted, got in pairs if wanted != got]
+        apart: list[object] = [one or other for one, other in pairs if one != other]
+        return apart and [key for key in wanted if got.get(key) != wanted[key]]
     count = Counter((key[1:4], value) for key, value in strategies(planned).items())
     seen = Counter((key[1:4], value) for key, value in strategies(loaded).items())
     known = {key for key, _ in seen}
