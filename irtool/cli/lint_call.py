@@ -84,8 +84,8 @@ class Linting:
         for one in _taken(asked):
             waits = families[one.family] == 1 and can_wait(one)
             known.append(one if waits else with_context(one, machine))
-        self._runs = run_units(known)
         self.units = folded(known, text_of)
+        self._runs = run_units(known, self.units)
 
     def contexts(self) -> list[tuple[Sequence[str], RunContext]]:
         """Dumps and context of each compilation whose context could be found."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from irtool.cli.begin import RunFolders, evidence_for
@@ -275,9 +275,10 @@ def _classes(members: Sequence[Unit], read: Callable[[str], str]) -> list[Unit]:
 
 @dataclass(frozen=True, slots=True)
 class RunUnit:
-    """The same compilation of several ranks."""
+    """The same compilation of several ranks; ``alike``: those with equal graphs."""
 
     units: tuple[Unit, ...] = field(default=())
+    alike: tuple[tuple[int, ...], ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -285,8 +286,17 @@ class RunUnit:
         return tuple(path for unit in self.units for path in unit.paths)
 
 
-def run_units(units: Sequence[Unit]) -> list[RunUnit]:
-    """Compilations of which several ranks were given."""
+def run_units(units: Sequence[Unit], folded: Iterable[Unit] = ()) -> list[RunUnit]:
+    """Compilations of which several ranks were given.
+
+    Args:
+        units: of single ranks.
+        folded: the same, one for all ranks with equal graphs.
+    """
+    alike: dict[str, list[tuple[int, ...]]] = {}
+    for unit in folded:
+        if len(unit.ranks) > 1:
+            alike.setdefault(unit.family, []).append(unit.ranks)
     families: dict[str, list[Unit]] = {}
     for unit in units:
         families.setdefault(unit.family, []).append(unit)
@@ -294,5 +304,6 @@ def run_units(units: Sequence[Unit]) -> list[RunUnit]:
     for members in families.values():
         ranks = {unit.rank for unit in members}
         if len(ranks) > 1 and len(ranks) == len(members) and None not in ranks:
-            runs.append(RunUnit(tuple(sorted(members, key=lambda member: member.rank or 0))))
+            ordered = tuple(sorted(members, key=lambda member: member.rank or 0))
+            runs.append(RunUnit(ordered, tuple(alike.get(members[0].family, ()))))
     return runs

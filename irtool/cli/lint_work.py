@@ -164,7 +164,7 @@ def _lint_ranks(
     ranks = {member.rank or 0: _facts_of_rank(member, plan) for member in unit.units}
     counts = {f.surroundings.parallel.devices for f in ranks.values() if f.surroundings.parallel}
     is_complete = len(counts) == 1 and len(ranks) == counts.pop()
-    return Worked(lint_run(RunFacts(ranks, is_complete), rules, where), len(unit.paths))
+    return Worked(lint_run(RunFacts(ranks, is_complete, unit.alike), rules, where), len(unit.paths))
 
 
 def _facts_of_rank(unit: Unit, plan: Plan) -> CompilationFacts:
@@ -173,7 +173,13 @@ def _facts_of_rank(unit: Unit, plan: Plan) -> CompilationFacts:
         return _facts(unit, _loaded(unit)[0], plan)
     surroundings = surroundings_of(unit, plan)
     made = [
-        DumpFacts(partial(_read_of_rank, file), file.kind, file.label, file.name)
+        DumpFacts(
+            partial(_read_of_rank, file),
+            file.kind,
+            file.label,
+            file.name,
+            partial(text_of, file.path),
+        )
         for file in unit.files
     ]
     return CompilationFacts(made, surroundings)

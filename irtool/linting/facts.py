@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
 from irtool.cluster.context.model import Contradiction
 from irtool.cluster.machine import Machine
+from irtool.cluster.ranks import Cluster, cluster_of_classes, program
 from irtool.ir.collectives import Collective, collectives
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
@@ -19,6 +20,7 @@ from irtool.linting.needs import DumpKind, Lacking
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
+from irtool.syntax.printer import dumps
 
 Answer = TypeVar("Answer")
 
@@ -151,8 +153,10 @@ class DumpFacts:
         kind: DumpKind,
         path: str,
         name: str = "",
+        text: Callable[[], str] | None = None,
     ) -> None:
         self._load = load
+        self._text = text
         self.kind: DumpKind = kind
         self.path = path
         self.name = name
@@ -162,6 +166,11 @@ class DumpFacts:
     def dump(self) -> Dump:
         """The model."""
         return self._load()
+
+    @property
+    def text(self) -> str:
+        """What the model is read from."""
+        return dumps(self.dump) if self._text is None else self._text()
 
     @property
     def rank(self) -> int | None:
@@ -215,23 +224,61 @@ class DumpFacts:
 
 
 class RunFacts:
-    """Several ranks of one run: for each the compilation that is compared."""
+    """Several ranks of one run: for each the compilation that is compared.
 
-    def __init__(self, ranks: Mapping[int, CompilationFacts], is_complete: bool) -> None:
+    Args:
+        ranks: their compilations.
+        is_complete: whether all ranks of the run are here, as far as the number of devices is
+            known.
+        alike: ranks with equal graphs; those that stand in none are like no other.
+    """
+
+    def __init__(
+        self,
+        ranks: Mapping[int, CompilationFacts],
+        is_complete: bool,
+        alike: Iterable[tuple[int, ...]] = (),
+    ) -> None:
         self.ranks = dict(sorted(ranks.items()))
         self.is_complete = is_complete
-        """Whether all ranks of the run are here, as far as the number of devices is known."""
+        self._first_of = {rank: members[0] for members in alike for rank in members}
         self._kept: dict[str, object] = {}
 
     def dump(self, rank: int) -> DumpFacts | None:
         """The dump of a rank that holds all it communicates: validate, else the sliced one."""
         return self.ranks[rank].first_of(("validate", "end"))
 
-    @property
+    @cached_property
     def dumps(self) -> dict[int, DumpFacts]:
         """Those of all ranks that have one."""
         dumps = {rank: self.dump(rank) for rank in self.ranks}
         return {rank: dump for rank, dump in dumps.items() if dump is not None}
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """What all ranks communicate; of ranks that are alike only the first one's dump is parsed.
+
+        Nodes of the others are those of the first (:meth:`own_node`).
+        """
+        classes: dict[int, list[int]] = {}
+        for rank in self.dumps:
+            first = self._first_of.get(rank, rank)
+            classes.setdefault(first if first in self.dumps else rank, []).append(rank)
+        devices = max((facts.device_num or 0 for facts in self.dumps.values()), default=0)
+        return cluster_of_classes(
+            ((tuple(ranks), self.dumps[first].dump) for first, ranks in classes.items()),
+            lambda rank: (self.dumps[rank].path, self.dumps[rank].text),
+            lambda rank: self.dumps[rank].dump,
+            devices or None,
+        )
+
+    def own_node(self, rank: int, node: Node) -> Node:
+        """The collective of a rank's own dump that one in the dump of a rank alike stands for."""
+        parsed = self.cluster.ranks[rank].program
+        own = self.dumps[rank].dump
+        if parsed.dump is own:
+            return node
+        return list(program(own).nodes)[parsed.nodes[node]]
 
     def kept(self, name: str, make: Callable[[], Answer]) -> Answer:
         """An answer that several rules need: made once, its failure included."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pytest
+
+from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
-from irtool.linting.engine import lint_compilation
-from irtool.linting.facts import DumpFacts, RunFacts
+from irtool.linting.engine import lint_compilation, lint_run
+from irtool.linting.facts import CompilationFacts, DumpFacts, RunFacts, Surroundings
 from irtool.linting.rule import (
     EVERY_DUMP,
     DumpRule,
@@ -18,7 +21,8 @@ from irtool.linting.rule import (
     RunRule,
     Threshold,
 )
-from tests.linting.cases import compilation, dump_of, lint, lint_ranks, messages, the_one
+from irtool.syntax.load import loads
+from tests.linting.cases import compilation, dump_of, lint, lint_ranks, messages, rule, the_one
 
 TWO = dump_of("%0(a) = PrimFunc_ReLU(%para1_x)", "%1(b) = PrimFunc_GeLU(%0)")
 
@@ -190,3 +194,39 @@ def test_a_rule_over_every_dump_may_need_something_too() -> None:
 
     linted = lint(Needs(), compilation({"other": TWO}))
     assert (linted.findings, [each.need for each in linted.silenced]) == ([], ["devices"])
+
+
+# -- ranks that are alike ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_ranks_that_are_alike_are_judged_by_one_dump_and_told_by_their_own(
+    samples: Path, is_broken: bool
+) -> None:
+    """Stage 0 lost a Send; what else it sends stands in another line of each dump."""
+    parsed: list[int] = []
+
+    def facts_of(rank: int) -> CompilationFacts:
+        path = samples / "pipeline_2_stages" / f"rank_{rank}" / "20_validate_0080.ir"
+        text = path.read_text(encoding="utf-8").replace("\n", "\n" + "\n" * rank, 1)
+        if is_broken and rank < 2:
+            text = text.replace(" = Send(", " = Depend(", 1)
+
+        def load() -> Dump:
+            parsed.append(rank)
+            return loads(text, f"rank_{rank}.ir")
+
+        made = DumpFacts(load, "validate", f"rank_{rank}.ir", "validate", lambda: text)
+        return CompilationFacts([made], Surroundings(rank))
+
+    def told(alike: Sequence[tuple[int, ...]]) -> list[tuple[object, ...]]:
+        facts = {rank: facts_of(rank) for rank in range(4)}
+        linted = lint_run(RunFacts(facts, True, alike), [rule("COM007")])
+        return [(item.message, item.file, item.line, item.rank) for item in linted.findings]
+
+    each = told([])
+    assert sorted(parsed) == [0, 1, 2, 3]
+    assert bool(each) is is_broken
+    parsed.clear()
+    assert told([(0, 1), (2, 3)]) == each
+    assert is_broken or sorted(parsed) == [0, 2]

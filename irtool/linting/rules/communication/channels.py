@@ -6,7 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from irtool.ir.collectives import Collective
+from irtool.cluster.ranks import Program
+from irtool.ir.collectives import collectives
+from irtool.ir.graph import Node
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.linting.facts import RunFacts
 
@@ -16,10 +18,10 @@ Channel: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Both ends of one channel, in launch order."""
+    """Both ends of one channel, in printed order; nodes as the dump that was parsed has them."""
 
-    sent: list[Collective] = field(default_factory=list[Collective])
-    received: list[Collective] = field(default_factory=list[Collective])
+    sent: list[Node] = field(default_factory=list[Node])
+    received: list[Node] = field(default_factory=list[Node])
 
     @property
     def is_matched(self) -> bool:
@@ -34,16 +36,33 @@ def unmatched_channels(run: RunFacts) -> dict[Channel, Traffic]:
 
 def _unmatched(run: RunFacts) -> dict[Channel, Traffic]:
     traffic: defaultdict[Channel, Traffic] = defaultdict(Traffic)
-    for rank, facts in run.dumps.items():
-        for transfer in facts.collectives:
-            if transfer.op not in POINT_TO_POINT or transfer.peer is None or transfer.is_virtual:
+    transfers: dict[Program, list[Node]] = {}
+    for rank, one in run.cluster.ranks.items():
+        if one.program not in transfers:
+            transfers[one.program] = _transfers(one.program, run.dumps[rank].device_num)
+        peers = {
+            step.collective.node: party.peer
+            for step, party in zip(one.program.steps, one.parties, strict=True)
+        }
+        for node in transfers[one.program]:
+            peer = peers.get(node)
+            if peer is None:
                 continue
-            if transfer.op == "Send":
-                traffic[rank, transfer.peer].sent.append(transfer)
+            if node.op == "Send":
+                traffic[rank, peer].sent.append(node)
             else:
-                traffic[transfer.peer, rank].received.append(transfer)
+                traffic[peer, rank].received.append(node)
     return {
         channel: traffic[channel]
         for channel in sorted(traffic)
         if set(channel) <= run.dumps.keys() and not traffic[channel].is_matched
     }
+
+
+def _transfers(program: Program, devices: int | None) -> list[Node]:
+    """Sends and Receives of a dump, in printed order."""
+    return [
+        transfer.node
+        for transfer in collectives(program.dump, devices)
+        if transfer.op in POINT_TO_POINT and not transfer.is_virtual
+    ]

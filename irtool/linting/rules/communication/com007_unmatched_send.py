@@ -42,9 +42,9 @@ class UnmatchedSend(RunRule):
         for channel, traffic in unmatched_channels(run).items():
             pairs.setdefault(frozenset(channel), []).append((channel, traffic))
         for channels in pairs.values():
-            yield self._between(channels)
+            yield self._between(channels, run)
 
-    def _between(self, channels: list[tuple[Channel, Traffic]]) -> Finding:
+    def _between(self, channels: list[tuple[Channel, Traffic]], run: RunFacts) -> Finding:
         """One finding of two ranks, at the first node without a partner."""
         texts: list[str] = []
         places: list[tuple[int, Node]] = []
@@ -53,7 +53,7 @@ class UnmatchedSend(RunRule):
             longer, rank = (
                 (traffic.sent, sender) if sent > received else (traffic.received, receiver)
             )
-            places.append((rank, longer[min(sent, received)].node))
+            places.append((rank, run.own_node(rank, longer[min(sent, received)])))
             texts.append(
                 f"rank {sender} sends {times(sent)} to rank {receiver}, which receives "
                 f"{times(received)}"

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from irtool.cluster.hang import HangReport, play
 from irtool.cluster.matching import FATAL, Disagreement, Place
-from irtool.cluster.ranks import cluster_of
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.operators import POINT_TO_POINT
@@ -47,24 +46,26 @@ class Deadlock(RunRule):
             item for item in report.mismatches if item.kind in FATAL and item.left.rank in run.ranks
         ]
         for item in fatal:
-            yield self._disagreement(item)
+            yield self._disagreement(item, run)
         # Who waits for what members disagree on, or for what nobody sends (COM007), hangs for that
         # reason, and is no finding more.
         explained = fatal or _waits_for_nobody(report, run)
         if report.cycle and (report.closed or not explained):
-            yield self._waiting(report)
+            yield self._waiting(report, run)
 
-    def _disagreement(self, item: Disagreement) -> Finding:
-        related = () if item.right is None else ((f"rank {item.right_rank}", _node(item.right)),)
+    def _disagreement(self, item: Disagreement, run: RunFacts) -> Finding:
+        related: tuple[tuple[str, Node], ...] = ()
+        if item.right is not None:
+            related = ((f"rank {item.right_rank}", _node(run, item.right)),)
         return self.finding(
             item.message,
-            item.left.collective.node,
+            _node(run, item.left),
             related=related,
             rank=item.left.rank,
             key=f"{item.kind} {item.index}",
         )
 
-    def _waiting(self, report: HangReport) -> Finding:
+    def _waiting(self, report: HangReport, run: RunFacts) -> Finding:
         """Who waits for whom, from the first; each other one is a related place."""
         cycle = report.cycle
         first = cycle[0]
@@ -73,9 +74,9 @@ class Deadlock(RunRule):
         return self.finding(
             f"ranks {ranks} {what}: {first.place.op} of rank {first.place.rank} waits for rank "
             f"{first.waits_for}",
-            first.place.collective.node,
+            _node(run, first.place),
             related=tuple(
-                (f"rank {wait.place.rank} waits here", _node(wait.place)) for wait in cycle[1:]
+                (f"rank {wait.place.rank} waits here", _node(run, wait.place)) for wait in cycle[1:]
             ),
             rank=first.place.rank,
             severity=None if report.certain else "warning",
@@ -94,10 +95,8 @@ def _waits_for_nobody(report: HangReport, run: RunFacts) -> bool:
 
 
 def _played(run: RunFacts) -> HangReport:
-    devices = max((facts.device_num or 0 for facts in run.dumps.values()), default=0)
-    dumps = {rank: facts.dump for rank, facts in run.dumps.items()}
-    return play(cluster_of(dumps, devices or None))
+    return play(run.cluster)
 
 
-def _node(place: Place) -> Node:
-    return place.collective.node
+def _node(run: RunFacts, place: Place) -> Node:
+    return run.own_node(place.rank, place.collective.node)
