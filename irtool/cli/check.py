@@ -37,7 +37,7 @@ from irtool.sharding.check import check, of_what_was_read
 from irtool.sharding.network.report import CheckResult
 from irtool.sharding.suggest import proposals
 from irtool.sharding.why import Cause, explain_in
-from irtool.sharding.why_walk import surroundings
+from irtool.sharding.why.walk import surroundings
 from irtool.syntax import file_facts
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from irtool.cluster.machine import ANY_KIND, Machine, MeasuredTime, Roofline, sl
 from irtool.cluster.measured import MeasuredStep
 from irtool.ir.collectives import is_collective
 from irtool.ir.graph import Node
-from irtool.ir.tie import forward_place
+from irtool.ir.ties.model import forward_place
 
 _GRADIENTS = "Gradients/"
 _LEAST_KINDS = 2

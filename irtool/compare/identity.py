@@ -8,7 +8,7 @@ from typing import Literal
 
 from irtool.compare.attributes import instance_stem
 from irtool.compare.side import Side
-from irtool.ir.ties_keys import own_name
+from irtool.ir.ties.keys import own_name
 
 Identity = Literal["parameter", "source line", "scope"]
 

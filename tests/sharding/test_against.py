@@ -10,10 +10,10 @@ import pytest
 import irtool
 from irtool.ir.dump import Dump
 from irtool.sharding.against import Comparison, _reach, compare
-from irtool.sharding.against_operators import local_shapes
+from irtool.sharding.against.operators import local_shapes
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.why_walk import Surroundings
+from irtool.sharding.why.walk import Surroundings
 from tests.sharding.network.small import Small, constant, tensor
 
 

@@ -18,12 +18,12 @@ from irtool.sharding.against import (
     _not_compared,
     _unpredicted,
 )
-from irtool.sharding.against_model import Difference, Unmatched
-from irtool.sharding.against_parameters import _is_needless
+from irtool.sharding.against.model import Difference, Unmatched
+from irtool.sharding.against.parameters import _is_needless
 from irtool.sharding.network.analysis import item_of
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult, CollectiveReport
-from irtool.sharding.why_cause import Cause
+from irtool.sharding.why.cause import Cause
 from tests.sharding.network.small import Small, constant, tensor
 
 

@@ -7,7 +7,7 @@ import pytest
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.whole_model import WholeNode
-from irtool.sharding.against_edges import chain_before
+from irtool.sharding.against.edges import chain_before
 from tests.sharding.network.small import Body, Small, Value, constant, tensor
 
 PAIR = "<Tuple[Tensor[Float32]*2], TupleShape((8, 16), (8, 16))>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irtool.sharding.against_edges import Step, same_chain
+from irtool.sharding.against.edges import Step, same_chain
 
 GATHER: Step = ("AllGather", (0, 1))
 SLICE: Step = ("StridedSlice", (0, 0), (4, 8))

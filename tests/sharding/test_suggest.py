@@ -19,7 +19,7 @@ from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
 from irtool.sharding.network.strategies import Wanted
 from irtool.sharding.suggest import Proposals, proposals
-from irtool.sharding.suggest_nearest import distance
+from irtool.sharding.suggest.nearest import distance
 from tests.records import records
 
 ASKED = Path(__file__).parent / "network" / "asked.json.xz"

@@ -18,8 +18,8 @@ from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult, RedistributionReport
 from irtool.sharding.redistribution import RedistributionStep
 from irtool.sharding.why import Cause, explain_in
-from irtool.sharding.why_layouts import _is_step, redistribution_of
-from irtool.sharding.why_walk import Surroundings, surroundings
+from irtool.sharding.why.layouts import _is_step, redistribution_of
+from irtool.sharding.why.walk import Surroundings, surroundings
 
 FOUR = ParallelContext(devices=4, full_batch=True)
 

@@ -10,7 +10,7 @@ import pytest
 from irtool.ir.collectives import collective
 from irtool.ir.graph import Node
 from irtool.sharding.why import _optimizer_parallel, _user_code
-from irtool.sharding.why_walk import Surroundings
+from irtool.sharding.why.walk import Surroundings
 from tests.sharding.network.small import Small, tensor
 
 

@@ -12,9 +12,9 @@ from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
 from irtool.sharding.why import Cause
-from irtool.sharding.why_layouts import with_layouts
-from irtool.sharding.why_remedy import with_remedy
-from irtool.sharding.why_walk import surroundings
+from irtool.sharding.why.layouts import with_layouts
+from irtool.sharding.why.remedy import with_remedy
+from irtool.sharding.why.walk import surroundings
 from tests.sharding.network.small import Row, Shape, Small, constant, tensor
 
 SQUARE = (64, 64)

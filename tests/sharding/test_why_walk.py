@@ -10,7 +10,7 @@ import irtool
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.ties import Phase
 from irtool.ir.whole import WholeNode
-from irtool.sharding.why_walk import (
+from irtool.sharding.why.walk import (
     before,
     consumers,
     hands_on,

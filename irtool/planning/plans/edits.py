@@ -31,9 +31,9 @@ from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import Network, network_of
 from irtool.sharding.network.report import CheckResult, OperatorReport, RedistributionReport
 from irtool.sharding.network.strategies import Wanted
-from irtool.sharding.why_cause import Cause
-from irtool.sharding.why_layouts import redistribution_of
-from irtool.sharding.why_walk import Surroundings
+from irtool.sharding.why.cause import Cause
+from irtool.sharding.why.layouts import redistribution_of
+from irtool.sharding.why.walk import Surroundings
 
 MOST_TRIED = 24
 """Edits that are checked on the whole network."""

@@ -12,7 +12,7 @@ from irtool.operators.layout import WHOLE, MapEntry, UserLayout
 from irtool.report.places import location_text
 from irtool.sharding.network.strategies import Wanted
 from irtool.sharding.suggest import Proposals
-from irtool.sharding.suggest_alone import asked_of
+from irtool.sharding.suggest.alone import asked_of
 
 TOGETHER = "With the first of each instead, the whole network passes this check."
 TOGETHER_BESIDE = "With the first of each instead, and these beside, it passes this check: {}."

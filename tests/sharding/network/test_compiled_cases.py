@@ -20,8 +20,8 @@ from irtool.sharding.against import compare
 from irtool.sharding.check import check
 from irtool.sharding.network.report import OperatorReport
 from irtool.sharding.why import explain_in
-from irtool.sharding.why_cause import Cause
-from irtool.sharding.why_walk import surroundings
+from irtool.sharding.why.cause import Cause
+from irtool.sharding.why.walk import surroundings
 from tests.records import Record, records
 from tests.sharding.network.test_corpus import LOG
 

@@ -19,7 +19,7 @@ from irtool.ir.graph import Node
 from irtool.sharding.against import Comparison, compare
 from irtool.sharding.check import check
 from irtool.sharding.network.report import CheckResult
-from irtool.sharding.why_walk import is_redistribution
+from irtool.sharding.why.walk import is_redistribution
 from tests.sharding.network.test_networks import NETWORKS
 
 

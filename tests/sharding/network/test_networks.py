@@ -18,7 +18,7 @@ from irtool.ir.collectives import collective, exchange_ranks
 from irtool.sharding.against import compare
 from irtool.sharding.check import check
 from irtool.sharding.why import explain_in
-from irtool.sharding.why_walk import surroundings
+from irtool.sharding.why.walk import surroundings
 from tests.records import Record, records
 from tests.sharding.network.compiled import predicted_launches
 

@@ -12,10 +12,10 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING, VIRTUAL
 from irtool.ir.phases import Phase, phase, phases
-from irtool.ir.tie import End, Kind, Rule, Tie, Ties, forward_place
-from irtool.ir.ties_between import Matcher
-from irtool.ir.ties_side import Side
-from irtool.ir.ties_within import ForwardNodes, update_tie
+from irtool.ir.ties.between import Matcher
+from irtool.ir.ties.model import End, Kind, Rule, Tie, Ties, forward_place
+from irtool.ir.ties.side import Side
+from irtool.ir.ties.within import ForwardNodes, update_tie
 
 __all__ = [
     "End",

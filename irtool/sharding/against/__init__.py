@@ -13,24 +13,24 @@ from dataclasses import replace
 from irtool.ir.collectives import is_collective
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node, Unresolved
-from irtool.sharding.against_edges import compare_edges
-from irtool.sharding.against_model import (
+from irtool.sharding.against.edges import compare_edges
+from irtool.sharding.against.model import (
     Comparison,
     Difference,
     DifferenceKind,
     Explained,
     Unmatched,
 )
-from irtool.sharding.against_operators import (
+from irtool.sharding.against.operators import (
     compare_collectives,
     other_slices,
     other_strategies,
 )
-from irtool.sharding.against_parameters import compare_mirrors, compare_slices
+from irtool.sharding.against.parameters import compare_mirrors, compare_slices
 from irtool.sharding.network.report import CheckResult
 from irtool.sharding.why import explain_in
-from irtool.sharding.why_cause import Cause
-from irtool.sharding.why_walk import Surroundings, hands_on, surroundings
+from irtool.sharding.why.cause import Cause
+from irtool.sharding.why.walk import Surroundings, hands_on, surroundings
 
 __all__ = ["Comparison", "Difference", "DifferenceKind", "Explained", "Unmatched", "compare"]
 

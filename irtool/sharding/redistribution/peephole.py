@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from irtool.operators.layout import Shape
-from irtool.sharding.redistribution_moves import (
+from irtool.sharding.redistribution.moves import (
     AllConcat,
     AllToAll,
     Move,

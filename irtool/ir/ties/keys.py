@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable
 from typing import TypeAlias
 
 from irtool.ir.graph import Node
-from irtool.ir.tie import Rule
-from irtool.ir.ties_side import Side
+from irtool.ir.ties.model import Rule
+from irtool.ir.ties.side import Side
 
 Key: TypeAlias = "Hashable | None"
 

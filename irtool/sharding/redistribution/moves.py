@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from irtool.operators.layout import Shape, coordinates, ranks_along
-from irtool.sharding.redistribution_refine import Placement
+from irtool.sharding.redistribution.refinement import Placement
 
 
 @dataclass(frozen=True, slots=True)

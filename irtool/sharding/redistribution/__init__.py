@@ -28,7 +28,7 @@ from typing import Literal
 
 from irtool.operators.layout import DYNAMIC, Shape, TensorLayout
 from irtool.operators.steps import CONCAT, RESHAPE, SPLIT, STRIDED_SLICE
-from irtool.sharding.redistribution_moves import (
+from irtool.sharding.redistribution.moves import (
     AllConcat,
     AllToAll,
     Move,
@@ -37,8 +37,8 @@ from irtool.sharding.redistribution_moves import (
     moves_between,
     shapes_along,
 )
-from irtool.sharding.redistribution_peephole import tidied
-from irtool.sharding.redistribution_refine import Placement, placement, refine
+from irtool.sharding.redistribution.peephole import tidied
+from irtool.sharding.redistribution.refinement import Placement, placement, refine
 
 Level = Literal["abstract", "operators", "nodes"]
 

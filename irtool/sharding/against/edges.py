@@ -11,10 +11,10 @@ from irtool.ir.graph import Node, Unresolved
 from irtool.ir.values import python_value
 from irtool.ir.whole import WholeNode
 from irtool.operators.table import operator_of
-from irtool.sharding.against_model import Difference, Unmatched
+from irtool.sharding.against.model import Difference, Unmatched
 from irtool.sharding.network.report import CheckResult, RedistributionReport
 from irtool.sharding.redistribution import CONCAT, RESHAPE, SPLIT, STRIDED_SLICE
-from irtool.sharding.why_walk import Surroundings, is_near_part, is_part, is_redistribution
+from irtool.sharding.why.walk import Surroundings, is_near_part, is_part, is_redistribution
 
 Step = tuple[object, ...]
 """What is compared of one inserted operator: its name, and what decides its work."""

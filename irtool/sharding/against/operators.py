@@ -9,10 +9,10 @@ from typing import cast
 from irtool.ir.collectives import collective, exchange_ranks
 from irtool.ir.graph import GraphParameter, Node
 from irtool.operators.layout import Shape
-from irtool.sharding.against_model import Difference, DifferenceKind, Unmatched
+from irtool.sharding.against.model import Difference, DifferenceKind, Unmatched
 from irtool.sharding.network.calls import computed
 from irtool.sharding.network.report import CheckResult, OperatorReport
-from irtool.sharding.why_cause import Cause
+from irtool.sharding.why.cause import Cause
 
 Key = tuple[str, str, tuple[int, ...] | None]
 """What two collectives must share: operator, reduction, ranks."""

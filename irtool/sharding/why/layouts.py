@@ -12,8 +12,8 @@ from irtool.operators.layout import Shape, TensorLayout
 from irtool.operators.steps import RESHAPE
 from irtool.sharding.network.report import CheckResult, RedistributionReport
 from irtool.sharding.redistribution import RedistributionStep
-from irtool.sharding.why_cause import Cause
-from irtool.sharding.why_walk import Surroundings, hands_on
+from irtool.sharding.why.cause import Cause
+from irtool.sharding.why.walk import Surroundings, hands_on
 
 _CHAINS = ("redistribution", "dataset")
 _MOST_STEPS = 2_000

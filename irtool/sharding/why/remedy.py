@@ -20,9 +20,9 @@ from irtool.sharding.network.report import (
     ParameterReport,
     RedistributionReport,
 )
-from irtool.sharding.why_cause import Cause
-from irtool.sharding.why_layouts import redistribution_of
-from irtool.sharding.why_walk import Surroundings
+from irtool.sharding.why.cause import Cause
+from irtool.sharding.why.layouts import redistribution_of
+from irtool.sharding.why.walk import Surroundings
 
 _DATA = ("_VirtualDataset", "GetNext")
 

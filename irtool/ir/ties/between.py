@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 
-from irtool.ir.tie import Rule, Tie
-from irtool.ir.ties_keys import EQUAL, STRICT, Key, by_variable, home, innermost, kin, own_name
-from irtool.ir.ties_side import Side, passes_on
+from irtool.ir.ties.keys import EQUAL, STRICT, Key, by_variable, home, innermost, kin, own_name
+from irtool.ir.ties.model import Rule, Tie
+from irtool.ir.ties.side import Side, passes_on
 from irtool.ir.types import Abstract
 from irtool.ir.whole import WholeNode
 

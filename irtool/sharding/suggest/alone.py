@@ -21,14 +21,14 @@ from irtool.sharding.network.graphs import Network
 from irtool.sharding.network.layouts import layout_problem
 from irtool.sharding.network.report import CheckResult, OperatorReport
 from irtool.sharding.network.strategies import StrategyFormatError, Wanted, wanted
-from irtool.sharding.suggest_nearest import (
+from irtool.sharding.suggest.nearest import (
     Layouts,
     fitted_layouts,
     layouts_near,
     over_devices,
     strategies_near,
 )
-from irtool.sharding.suggest_neighbours import Neighbours, neighbours_of
+from irtool.sharding.suggest.neighbours import Neighbours, neighbours_of
 
 SHARED = "parameter-users"
 """The code of findings about parameters that several operators want in different layouts."""

@@ -8,10 +8,10 @@ from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.ties import ties
-from irtool.sharding.against_model import Difference, DifferenceKind, Unmatched
+from irtool.sharding.against.model import Difference, DifferenceKind, Unmatched
 from irtool.sharding.network.report import CheckResult, ParameterReport
-from irtool.sharding.why_cause import Cause
-from irtool.sharding.why_walk import Surroundings
+from irtool.sharding.why.cause import Cause
+from irtool.sharding.why.walk import Surroundings
 
 Found = dict[str, tuple[tuple[int, ...] | None, Node]]
 """By name of a parameter: the ranks that communicate for it, and the node."""

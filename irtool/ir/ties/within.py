@@ -9,7 +9,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import AmbiguousReference, GraphParameter, Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING
 from irtool.ir.phases import Phase
-from irtool.ir.tie import Rule, Tie, forward_place
+from irtool.ir.ties.model import Rule, Tie, forward_place
 
 _PASSING = frozenset(("Load", "Depend", "Cast", "StopGradient", *COMMUNICATION))
 

@@ -18,10 +18,10 @@ from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.whole import WholeNode
 from irtool.operators.table import operator_of
 from irtool.sharding.network.report import CheckResult
-from irtool.sharding.why_cause import Cause, CauseKind
-from irtool.sharding.why_layouts import with_layouts
-from irtool.sharding.why_remedy import with_remedy
-from irtool.sharding.why_walk import (
+from irtool.sharding.why.cause import Cause, CauseKind
+from irtool.sharding.why.layouts import with_layouts
+from irtool.sharding.why.remedy import with_remedy
+from irtool.sharding.why.walk import (
     Surroundings,
     before,
     consumers,

@@ -14,7 +14,7 @@ from irtool.sharding.network.graphs import Network
 from irtool.sharding.network.report import CheckResult, OperatorReport
 from irtool.sharding.network.strategies import Wanted
 from irtool.sharding.network.weights import behind
-from irtool.sharding.suggest_alone import SHARED, Alone, asked_of
+from irtool.sharding.suggest.alone import SHARED, Alone, asked_of
 
 _MOST_CHECKS = 40
 _MOST_WORK = 20_000

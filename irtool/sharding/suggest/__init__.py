@@ -12,9 +12,9 @@ from irtool.operators.call import Strategy
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.report import CheckResult
 from irtool.sharding.network.strategies import Wanted
-from irtool.sharding.suggest_alone import Alone
-from irtool.sharding.suggest_nearest import Layouts
-from irtool.sharding.suggest_together import Repair, repaired
+from irtool.sharding.suggest.alone import Alone
+from irtool.sharding.suggest.nearest import Layouts
+from irtool.sharding.suggest.together import Repair, repaired
 
 
 @dataclass(frozen=True, slots=True)
