@@ -29,7 +29,8 @@ def pairs(asked: argparse.Namespace) -> Iterator[tuple[str, str, Entry]]:
         with open(os.path.join(out, "truth.json"), encoding="utf-8") as stream:
             truth: dict[str, Entry] = json.load(stream)
         for name, entry in truth.items():
-            changes_nothing = entry.get("kind", "fault") != "healthy" and not entry.get("enters", True)
+            is_fault = entry.get("kind", "fault") != "healthy"
+            changes_nothing = is_fault and not entry.get("enters", True)
             if re.search(asked.only, name) and not changes_nothing:
                 yield out, name, entry
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from irtool.compare.tensors.measuring.values import UNKNOWN, Measure
+from irtool.compare.tensors.measuring.values import MASKED, UNKNOWN, Measure
 from irtool.compare.tensors.model import Columns
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float64]
 
-_MASKING = -6e4
-"""Numbers from which down one masks: the least of Float16 is -65504."""
 _TINY = 1e-45
 """Below the smallest Float32: no root mean square is less, unless everything is zero."""
 
@@ -96,7 +94,7 @@ def _masked_alike(left: _Figures, right: _Figures) -> tuple[_Figures, _Figures]:
 
     least = left.least, right.least
     masks = [np.isneginf(side) for side in least]
-    both = (masks[0] & (least[1] <= _MASKING)) | (masks[1] & (least[0] <= _MASKING))
+    both = (masks[0] & (least[1] <= MASKED)) | (masks[1] & (least[0] <= MASKED))
     both &= masks[0] != masks[1]
     if not both.any():
         return left, right

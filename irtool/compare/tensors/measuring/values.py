@@ -59,8 +59,9 @@ class Measure(NamedTuple):
 
 _HUGE = 1e8
 """Squared distance from which one side may mask with a large number, the other with infinity."""
-_MASKED, _MASKING = -1e4, -6e4
-"""Two elements are masked if neither is larger than the first, and one not than the second."""
+MASKED, MASKING = -9.5e3, -6e4
+"""Two elements are masked if neither is larger than the first, and one not than the second: masks
+that are added to scores are as small as -1e4, and the least of Float16 is -65504."""
 LEFT, RIGHT = "left: ", "right: "
 """Begin the note of a pair of which one side cannot be read."""
 UNKNOWN = Measure(math.nan, math.nan, math.nan, False, -1, -1, False, "no values")
@@ -164,7 +165,7 @@ def _masked_alike(
     """Elements that both sides mask, with whatever number, as minus infinity on both."""
     import numpy as np
 
-    masked = (np.maximum(left, right) <= _MASKED) & (np.minimum(left, right) <= _MASKING)
+    masked = (np.maximum(left, right) <= MASKED) & (np.minimum(left, right) <= MASKING)
     masked &= left != right
     if not masked.any():
         return left, right
