@@ -21,6 +21,7 @@ from math import inf
 from irtool.ir.comments import Location
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
+from irtool.ir.operators import VIRTUAL
 from irtool.planning.files.node_names import node_number
 from irtool.sharding.network.sharded_nodes import primitive
 
@@ -69,8 +70,11 @@ class RemovedOperators:
     def is_merged(self, nodes: Sequence[Node]) -> bool:
         """Whether one of some operators was made by a pass, so that others may be gone for it.
 
-        Passes number what they make behind the Loads that a pass puts before them.
+        Passes number what they make behind the Loads that a pass puts before them. What they put
+        into every network (``_VirtualDataset``) was made of nothing.
         """
+        if primitive(nodes[0]) in VIRTUAL:
+            return False
         made = [number for node in nodes if (number := node_number(node)) is not None]
         return bool(made) and max(made) > self._first_load
 

@@ -149,6 +149,15 @@ def test_an_operator_that_a_pass_made_stands_for_others(number: int, numbers: in
     assert numbers_of(made.text, "Sigmoid") == [0]
 
 
+def test_the_mark_of_the_dataset_stands_for_no_others() -> None:
+    """The parallel pass puts it behind the Loads, too, and makes it of nothing."""
+    text = irtool.dumps(recommender("x = self.act(x)"))
+    load = "  %9(CNode_50) = Load(%para2_w, UMonad[U])\n  %0(CNode_60)"
+    dump = irtool.loads(text.replace("  %0(CNode_10)", load))
+    made = hand_over(plan(dump, CONTEXT, MACHINE), again(dump))
+    assert numbers_of(made.text, "_VirtualDataset") == [0]
+
+
 @pytest.mark.parametrize(
     ("line", "is_gone"),
     [
