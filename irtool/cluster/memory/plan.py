@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from irtool.cluster.flops_seconds import operator_seconds
@@ -102,14 +103,16 @@ def memory_plan(
 def prices(memory: Memory, machine: Machine, host_bandwidth: float) -> Price:
     """Seconds that an option adds to a step: operations at the machine's rate, bytes over links.
 
-    The rate is that of the element type most of the step's tensors have.
+    The rate is that of the element type most of the step's tensors have; on a machine that lists
+    none arithmetic takes no time, as everywhere.
     """
     counts: dict[str, int] = {}
     for item in memory.launched:
         output = item.node.output_type
         if output is not None and output.dtype:
             counts[output.dtype] = counts.get(output.dtype, 0) + (output.size or 0)
-    rate = machine.rate(max(counts, key=counts.__getitem__) if counts else None)
+    most = max(counts, key=counts.__getitem__) if counts else None
+    rate = machine.rate(most) if machine.flops else math.inf
 
     def seconds(option: Option) -> float:
         total = sum(operator_seconds(node, machine) for node in option.again)
