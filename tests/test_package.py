@@ -17,6 +17,11 @@ import pytest
 
 from irtool.ir.version import VERSION
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).resolve().parents[1]
 BIN = "Scripts" if os.name == "nt" else "bin"
 
@@ -78,6 +83,25 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Lines of a .pth file come last on the path, so that the wheel is found first.
     Path(own.decode().strip(), "dependencies.pth").write_text("\n".join(sorted(needed)) + "\n")
     return folder
+
+
+def test_the_build_needs_nothing_but_what_it_requires() -> None:
+    """Frontends build where irtool's own dependencies aren't installed."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    required = project_names(project["build-system"]["requires"])
+    absent = project_names(project["project"]["dependencies"]) - required
+    assert {"msgspec", "numpy"} <= absent
+    code = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({sorted(absent)}))\n"
+        "from irtool.operators.table import parsed_table\n"
+        "assert len(parsed_table()) > 100_000\n"
+    )
+    checked(sys.executable, "-c", code, cwd=ROOT)
+
+
+def project_names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^\w-]", one)[0] for one in requirements}
 
 
 def names_in(wheel: Path) -> set[str]:

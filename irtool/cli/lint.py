@@ -39,8 +39,8 @@ from irtool.report.findings.answer import lint_answer
 from irtool.report.findings.html import findings_page
 from irtool.report.findings.text import TextStyle, summary_text, text_pieces
 from irtool.syntax import file_facts
+from irtool.syntax.cache_files import cache_folder
 from irtool.syntax.kept import remembers
-from irtool.syntax.kept.files import cache_folder
 from irtool.syntax.load import load
 from irtool.syntax.source import DumpError
 

@@ -23,7 +23,7 @@ from irtool.linting.registry import all_rules
 from irtool.linting.rule import DumpKind, Lacking, Rule
 from irtool.linting.rules.syntax.syn000_unreadable_file import UnreadableFile
 from irtool.syntax import file_facts
-from irtool.syntax.kept.files import digest, program_digest
+from irtool.syntax.cache_files import digest, program_digest
 from irtool.syntax.query import query
 from irtool.syntax.run.expanding import STDIN
 from irtool.syntax.source import DumpError, read_content

@@ -28,8 +28,8 @@ from irtool.operators.notation import (
     read_family,
 )
 from irtool.operators.parsed import Parsed, kept_form, parsed_bytes, parsed_from
+from irtool.syntax.cache_files import KeptFiles, digest
 from irtool.syntax.grammar import grammar_text
-from irtool.syntax.kept.files import KeptFiles, digest
 
 UNKNOWN = Operator("")
 """What is known of an operator that the table has no entry for: nothing."""

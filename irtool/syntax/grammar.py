@@ -18,8 +18,8 @@ from lark.lexer import PatternStr
 from irtool.ir.limits import MAX_RUN
 from irtool.syntax import grammar_tables
 from irtool.syntax.assemble import Assembler
+from irtool.syntax.cache_files import KeptFiles, digest
 from irtool.syntax.grammar_run import Run
-from irtool.syntax.kept.files import KeptFiles, digest
 
 MAX_DEPTH = 100
 """Deepest nesting of brackets that is read; real dumps stay below 10."""

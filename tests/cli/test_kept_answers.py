@@ -14,8 +14,8 @@ import pytest
 from irtool.cli import kept_answers
 from irtool.cli.kept_answers import answered
 from irtool.cli.main import main
+from irtool.syntax import cache_files as kept_files
 from irtool.syntax import file_facts
-from irtool.syntax.kept import files as kept_files
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "pipeline_2_stages"

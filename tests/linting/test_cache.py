@@ -7,7 +7,7 @@ from pathlib import Path
 from irtool.ir.finding import RelatedPlace, Silenced, SourceLine
 from irtool.linting.cache import Cache
 from irtool.linting.engine import Linted
-from irtool.syntax.kept.files import digest
+from irtool.syntax.cache_files import digest
 from tests.linting.test_baseline import FINDING
 
 FOUND = Linted(

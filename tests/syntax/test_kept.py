@@ -16,8 +16,8 @@ from irtool.cli.main import main
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.syntax import kept, reader
+from irtool.syntax.cache_files import KeptFiles, digest
 from irtool.syntax.kept import Keeper, keeping
-from irtool.syntax.kept.files import KeptFiles, digest
 from irtool.syntax.kept.model import can_be_kept, form_of_model, model_bytes, model_from
 from irtool.syntax.printer import print_comment
 

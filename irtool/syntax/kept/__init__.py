@@ -15,8 +15,8 @@ from pathlib import Path
 
 from irtool.ir.dump import Dump
 from irtool.ir.version import VERSION
+from irtool.syntax.cache_files import KeptFiles, digest
 from irtool.syntax.collector import CollectorPause
-from irtool.syntax.kept.files import KeptFiles, digest
 from irtool.syntax.kept.model import Decode, can_be_kept, form_of_model, model_bytes, model_from
 
 LEAST_KEPT = 256 << 10
