@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,28 +45,50 @@ def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+NAMES = frozenset(map(module_name, modules())) - {"irtool"}
+
+
 def layer_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Line and name of every import, except of those that only the type checker sees."""
-    for child in ast.iter_child_nodes(tree):
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-            yield from imports(ast.Module(body=child.orelse, type_ignores=[]))
-            continue
-        if isinstance(child, ast.Import):
-            yield from ((child.lineno, alias.name) for alias in child.names)
-        elif isinstance(child, ast.ImportFrom):
-            yield child.lineno, child.module or ""
-            yield from ((child.lineno, f"{child.module}.{alias.name}") for alias in child.names)
-        yield from imports(child)
+@dataclass(frozen=True)
+class Names:
+    """What a module names of others: (line, name) of each."""
+
+    imported: tuple[tuple[int, str], ...]
+    registered: tuple[tuple[int, str], ...]
+
+
+@cache
+def named(source: str) -> Names:
+    """What a module imports, for types and inside functions too, and registers to be imported.
+
+    A module registers another where a text of it is the other's name.
+    """
+    imported: list[tuple[int, str]] = []
+    registered: list[tuple[int, str]] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            imported += ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            imported.append((node.lineno, module))
+            imported += ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in NAMES:
+            registered.append((node.lineno, node.value))
+    return Names(tuple(imported), tuple(registered))
 
 
 def offences(source: str, layer: str) -> list[str]:
     """What a module of this layer must not import."""
     found: list[str] = []
-    for line, name in imports(ast.parse(source)):
+    for line, name in (*named(source).imported, *named(source).registered):
         parts = name.split(".")
         if parts[0] != "irtool" or len(parts) < 2 or parts[1] not in LEVEL:
             continue
@@ -95,7 +119,7 @@ def test_imports_of_planning_run_one_way_only() -> None:
         if own == "__init__.py":
             continue
         above = set(PLANNING[: PLANNING.index(own)])
-        for line, name in imports(ast.parse(path.read_text(encoding="utf-8"))):
+        for line, name in named(path.read_text(encoding="utf-8")).imported:
             parts = name.split(".")
             if parts[:2] == ["irtool", "planning"] and len(parts) > 2 and parts[2] in above:
                 found.append(f"{path.name}:{line}: {own} imports {name}")
@@ -104,36 +128,40 @@ def test_imports_of_planning_run_one_way_only() -> None:
 
 def test_the_model_imports_nothing_of_ours() -> None:
     for path in (PACKAGE / "ir").glob("*.py"):
-        names = {name for _, name in imports(ast.parse(path.read_text(encoding="utf-8")))}
+        names = {name for _, name in named(path.read_text(encoding="utf-8")).imported}
         ours = {name for name in names if name.split(".")[0] == "irtool"}
         assert {name for name in ours if not name.startswith("irtool.ir")} == set(), path
 
 
-def every_import(tree: ast.AST) -> Iterator[str]:
-    """Names of all imports, those for types and those inside functions included."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+def direct_imports(sources: Mapping[str, str]) -> dict[str, set[str]]:
+    """By module which of the others it imports, and which packages run for that.
+
+    ``import p.b.c`` runs ``p`` and ``p.b`` before ``p.b.c``; those that the module itself lies in
+    run before it anyway.
+    """
+    direct: dict[str, set[str]] = {name: set() for name in sources}
+    for importer, source in sources.items():
+        for _, name in named(source).imported:
+            parts = name.split(".")
+            for count in range(1, len(parts) + 1):
+                package = ".".join(parts[:count])
+                around = package != name and importer.startswith(f"{package}.")
+                if package in sources and package != importer and not around:
+                    direct[importer].add(package)
+    return direct
 
 
-def circles(sources: Mapping[str, str]) -> list[list[str]]:
-    """Modules that import each other, directly or through others: by name their source."""
-    direct = {
-        name: {other for other in every_import(ast.parse(source)) if other in sources} - {name}
-        for name, source in sources.items()
-    }
+def circles(direct: Mapping[str, set[str]]) -> list[list[str]]:
+    """Names that lead to each other, directly or through others."""
     reached: dict[str, set[str]] = {}
     for name in direct:
-        found: set[str] = set()
+        seen: set[str] = set()
         pending = [name]
         while pending:
-            fresh = direct[pending.pop()] - found
-            found |= fresh
+            fresh = direct[pending.pop()] - seen
+            seen |= fresh
             pending += fresh
-        reached[name] = found
+        reached[name] = seen
     joined = {
         tuple(sorted(other for other in reached[name] if name in reached[other]))
         for name in reached
@@ -142,13 +170,34 @@ def circles(sources: Mapping[str, str]) -> list[list[str]]:
     return sorted(map(list, joined))
 
 
-def module_name(path: Path) -> str:
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(parts).removesuffix(".__init__")
+def between_siblings(direct: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """By part of a package, a module or a package, the other parts that something in it imports."""
+    parts: dict[str, set[str]] = {}
+    for importer, imported in direct.items():
+        for name in imported:
+            own, other = importer.split("."), name.split(".")
+            common = 0
+            while own[common : common + 1] == other[common : common + 1] != []:
+                common += 1
+            if common < min(len(own), len(other)):
+                sibling = ".".join(other[: common + 1])
+                parts.setdefault(".".join(own[: common + 1]), set()).add(sibling)
+                parts.setdefault(sibling, set())
+    return parts
+
+
+@cache
+def sources() -> dict[str, str]:
+    return {module_name(path): path.read_text(encoding="utf-8") for path in modules()}
 
 
 def test_no_modules_import_each_other_not_even_for_types() -> None:
-    assert circles({module_name(p): p.read_text(encoding="utf-8") for p in modules()}) == []
+    assert circles(direct_imports(sources())) == []
+
+
+def test_no_parts_of_a_package_import_each_other() -> None:
+    inner = {name: text for name, text in sources().items() if name != "irtool"}
+    assert circles(between_siblings(direct_imports(inner))) == []
 
 
 @pytest.mark.parametrize(
@@ -169,7 +218,31 @@ def test_a_circle_is_seen_however_it_is_closed(back: str) -> None:
         "p.c": back,
         "p.d": "import p.a",
     }
-    assert circles(sources) == [["p.a", "p.b", "p.c"]]
+    assert circles(direct_imports(sources)) == [["p.a", "p.b", "p.c"]]
+
+
+def test_a_circle_through_a_package_is_seen() -> None:
+    sources = {
+        "p": "",
+        "p.a": "import p.b.c",
+        "p.b": "import p.d",
+        "p.b.c": "",
+        "p.d": "import p.a",
+    }
+    assert circles(direct_imports(sources)) == [["p.a", "p.b", "p.d"]]
+
+
+def test_parts_of_a_package_that_import_each_other_are_seen() -> None:
+    sources = {
+        "p": "",
+        "p.a": "",
+        "p.a.x": "import p.b.y",
+        "p.b": "",
+        "p.b.y": "",
+        "p.b.z": "import p.a",
+    }
+    assert circles(direct_imports(sources)) == []
+    assert circles(between_siblings(direct_imports(sources))) == [["p.a", "p.b"]]
 
 
 def test_no_part_of_a_package_takes_the_name_of_an_import() -> None:
@@ -188,9 +261,13 @@ def test_no_part_of_a_package_takes_the_name_of_an_import() -> None:
 
 
 def test_no_import_is_relative() -> None:
-    for path in modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path}:{node.lineno}"
+    relative = [
+        f"{name}:{line}"
+        for name, source in sources().items()
+        for line, imported in named(source).imported
+        if imported.startswith(".")
+    ]
+    assert relative == []
 
 
 @pytest.mark.parametrize(
@@ -205,6 +282,8 @@ def test_no_import_is_relative() -> None:
         ("editor", "from irtool.cli.configuration import read_configuration"),
         ("sharding", "if True:\n    import irtool.cli.main"),
         ("sharding", "if TYPE_CHECKING:\n    pass\nelse:\n    import irtool.cli.main"),
+        ("ir", "if TYPE_CHECKING:\n    from irtool.syntax.load import load"),
+        ("ir", "add_source('irtool.report.notebook')"),
     ],
 )
 def test_the_check_sees_an_import_upwards(layer: str, source: str) -> None:
@@ -217,7 +296,8 @@ def test_the_check_sees_an_import_upwards(layer: str, source: str) -> None:
         ("cli", "import irtool.linting, irtool.report, irtool.ir.dump"),
         ("syntax", "from irtool.ir.dump import Dump"),
         ("syntax", "from irtool.syntax.part import Part"),
-        ("ir", "if TYPE_CHECKING:\n    from irtool.syntax.load import load"),
+        ("operators", "if TYPE_CHECKING:\n    from irtool.syntax.load import load"),
+        ("cli", "import_module('irtool.report.notebook')"),
         ("ir", "import lark"),
     ],
 )

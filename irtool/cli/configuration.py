@@ -15,9 +15,9 @@ from lark.exceptions import UnexpectedInput
 from irtool.cli.report import Failure
 from irtool.cluster.context.given import KEYS_BY_ALIAS
 from irtool.operators.defaults import BATCH_STRATEGIES
-from irtool.operators.functions import FUNCTIONS
+from irtool.operators.irregular import FUNCTIONS, load_functions
 from irtool.operators.notation import Declaration, Rule, RuleError, read_declarations
-from irtool.operators.table import declare, forget_declared, load_functions
+from irtool.operators.table import declare, forget_declared
 from irtool.sharding.network.context import EXCLUDED
 from irtool.syntax import file_facts, reading
 

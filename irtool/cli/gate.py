@@ -19,7 +19,8 @@ from irtool.cli.report import Failure
 from irtool.ir.finding import Finding, Findings
 from irtool.ir.units import plural
 from irtool.linting.fingerprint import fingerprinted
-from irtool.linting.gate import GateFacts, GateRule, run_gate
+from irtool.linting.gate import GateFacts, GateRule
+from irtool.linting.gate.run import run_gate
 from irtool.linting.rule import Rule
 from irtool.linting.rules.engine.eng001_rule_failed import RuleFailed
 from irtool.linting.rules.gate.gat011_budget import OverBudget

@@ -30,8 +30,8 @@ from irtool.cli.parameters import Option
 from irtool.cli.question import Question, RunOptions, question_of
 from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import VALIDATE_ERROR, MemoryCounting, memory
-from irtool.cluster.memory.plan import memory_plan
 from irtool.cluster.recorded_order import recorded_launches
+from irtool.cluster.what_if.plan import memory_plan
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Severity
 from irtool.report.memory import (

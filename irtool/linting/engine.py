@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
 from irtool.ir.finding import Finding, Silenced
 from irtool.ir.graph import Node, node_of
 from irtool.linting.facts import CompilationFacts, DumpFacts, RunFacts
+from irtool.linting.places import placed
 from irtool.linting.rule import DumpRule, Lacking, NodeRule, ReportRule, Rule, RunRule
 from irtool.linting.rules.engine.eng001_rule_failed import RuleFailed
 
@@ -181,18 +182,3 @@ class _Pass:
         message = f"rule {rule.code} failed here: {what} ({place})"
         key = f"{rule.code} {type(error).__name__} {place}"
         self.add(RuleFailed().finding(message, key=key), facts)
-
-
-def placed(finding: Finding, facts: DumpFacts) -> Finding:
-    """What a rule found while it looked at a dump: with its file and rank, without the model."""
-    rank = facts.rank if finding.rank is None else finding.rank
-    return replace(
-        finding,
-        file=finding.file or facts.path,
-        related=tuple(
-            place if place.file else replace(place, file=facts.path) for place in finding.related
-        ),
-        rank=rank,
-        ranks=() if rank is None else (rank,),
-        subject=None,
-    )

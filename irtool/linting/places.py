@@ -10,6 +10,7 @@ from irtool.cluster.sources import forward_node
 from irtool.ir.comments import Location
 from irtool.ir.finding import Finding, RelatedPlace, SourceLine
 from irtool.ir.graph import GraphParameter, Node
+from irtool.linting.facts import DumpFacts
 from irtool.syntax.printer import print_parameter, print_statement, print_target
 
 FRAMEWORK = ("site-packages/mindspore/", "dist-packages/mindspore/")
@@ -49,6 +50,21 @@ def located(finding: Finding) -> Finding:
         )
     return (
         _at(finding, parameter_place(subject)) if isinstance(subject, GraphParameter) else finding
+    )
+
+
+def placed(finding: Finding, facts: DumpFacts) -> Finding:
+    """What a rule found while it looked at a dump: with its file and rank, without the model."""
+    rank = facts.rank if finding.rank is None else finding.rank
+    return replace(
+        finding,
+        file=finding.file or facts.path,
+        related=tuple(
+            place if place.file else replace(place, file=facts.path) for place in finding.related
+        ),
+        rank=rank,
+        ranks=() if rank is None else (rank,),
+        subject=None,
     )
 
 

@@ -3,7 +3,7 @@
 Read off its operator's entry, without a strategy.  A signature says of each axis where it lies in
 operands and results; clauses say which axes are added up, which stay whole, and of which a function
 says what follows.  Where all that depends on attributes or ranks, a function beside the entry gives
-the signature of the call (``functions.AXES``), in the same notation.
+the signature of the call (``irregular.AXES``), in the same notation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from irtool.operators.call import OperatorCall
 from irtool.operators.case import Case
-from irtool.operators.functions import AXES
+from irtool.operators.irregular import AXES
 from irtool.operators.judgement import Context, Refused, Unsure
 from irtool.operators.layout import Shape
 from irtool.operators.notation import read_body

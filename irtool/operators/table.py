@@ -6,8 +6,6 @@ what stands inside of one is read by Lark alone, once: what was parsed is kept (
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -16,9 +14,9 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
-import irtool.operators.functions as functions
 from irtool.operators.entry import Operator
 from irtool.operators.gradients import measured_gradients
+from irtool.operators.irregular import FUNCTIONS, load_functions
 from irtool.operators.notation import (
     Declaration,
     Family,
@@ -124,7 +122,7 @@ def declare(text: str, source: str = "") -> tuple[str, ...]:
     load_functions()
     for one in added:
         rule = one.rule
-        if rule is not None and rule.function and rule.function not in functions.FUNCTIONS:
+        if rule is not None and rule.function and rule.function not in FUNCTIONS:
             raise RuleError(f"{source}: no function {rule.function} for {one.op}")
     for one in added:
         _declared.setdefault(one.op, []).append(one)
@@ -146,13 +144,6 @@ def _forget() -> None:
 
 
 # -- reading ---------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=1)
-def load_functions() -> None:
-    """Import the functions that rules mention."""
-    for module in pkgutil.iter_modules(functions.__path__):
-        importlib.import_module(f"{functions.__name__}.{module.name}")
 
 
 @lru_cache(maxsize=1)

@@ -13,9 +13,9 @@ from irtool.cluster.account import compiled_account
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.liveness import Rounding
 from irtool.cluster.memory import AliveCause, AliveTensor, Interval, Memory
-from irtool.cluster.memory.plan import MemoryPlan
 from irtool.cluster.memory.static import StaticCause, StaticTensor
 from irtool.cluster.what_if import Combination, Link, Option, Saving
+from irtool.cluster.what_if.plan import MemoryPlan
 from irtool.cluster.what_if.stages import ServedWeight
 from irtool.ir.dump import dump_of
 from irtool.ir.graph import Node

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 def check(report: CheckResult) -> Report:
     """A report of ``check``."""
-    from irtool.report.checking.counts import moves
     from irtool.report.checking.report import CheckView, check_report
+    from irtool.sharding.network.totals import moves
     from irtool.sharding.suggest import Proposals, layouts_instead, legal_instead
 
     first = next(iter(report.operators), None)

@@ -18,8 +18,8 @@ from irtool.operators.case import Case
 from irtool.operators.configured import NO_CLASS, configured_sharding
 from irtool.operators.defaults import batch_strategy, is_stand_alone, locally_inferred
 from irtool.operators.fitting import check_inputs
-from irtool.operators.functions import FUNCTIONS, OUT_LAYOUT, OUT_STRATEGY, SELF_CHECKED
 from irtool.operators.guard import could_not_judge
+from irtool.operators.irregular import FUNCTIONS, OUT_LAYOUT, OUT_STRATEGY, SELF_CHECKED
 from irtool.operators.judgement import (
     Collective,
     Context,

@@ -10,8 +10,8 @@ import pytest
 import irtool
 from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import memory
-from irtool.cluster.memory.plan import prices
 from irtool.cluster.what_if import Option
+from irtool.cluster.what_if.plan import prices
 from irtool.cluster.what_if.state import Weight, _full  # pyright: ignore[reportPrivateUsage]
 from irtool.ir.graph import Node
 from tests.cluster.rank_dumps import Do, rank_dump

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import irtool
 from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import memory
-from irtool.cluster.memory.plan import MemoryPlan, memory_plan
 from irtool.cluster.what_if import Option, Trial
+from irtool.cluster.what_if.plan import MemoryPlan, memory_plan
 from irtool.cluster.what_if.state import weights
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from irtool.cluster.machine import Level, Machine
 from irtool.cluster.memory import Memory
-from irtool.cluster.memory.plan import memory_plan, prices
 from irtool.cluster.memory.static import StaticTensor
 from irtool.cluster.what_if import Change, Option, Traffic
+from irtool.cluster.what_if.plan import memory_plan, prices
 from irtool.cluster.what_if.recompute import activation_options, recomputed_collectives
 from irtool.cluster.what_if.stages import more_stages, served_weights
 from irtool.cluster.what_if.state import weights

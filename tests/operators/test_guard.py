@@ -9,7 +9,7 @@ import pytest
 
 from irtool.cli.main import main
 from irtool.operators import guard
-from irtool.operators.functions import FUNCTIONS
+from irtool.operators.irregular import FUNCTIONS
 from irtool.operators.table import rule_of
 from irtool.sharding.judge import judge
 from tests.sharding.calls import call, context

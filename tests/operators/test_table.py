@@ -8,7 +8,7 @@ from importlib import resources
 import pytest
 
 from irtool.operators.facts import COMPUTATIONS, TRAITS
-from irtool.operators.functions import FUNCTIONS
+from irtool.operators.irregular import FUNCTIONS
 from irtool.operators.notation import RuleError, read_declarations
 from irtool.operators.table import (
     UNKNOWN,

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from irtool.cluster.memory import Memory
-from irtool.cluster.memory.plan import MemoryPlan, memory_plan
 from irtool.cluster.what_if import Option
+from irtool.cluster.what_if.plan import MemoryPlan, memory_plan
 from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import Held, Reads, Subject, source_of
 from irtool.ir.finding import Edit, Gain

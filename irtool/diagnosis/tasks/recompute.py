@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.cluster.memory.plan import HOST_BANDWIDTH, prices
 from irtool.cluster.recomputed_layers import UnevenLayers, uneven_layers
 from irtool.cluster.what_if import savings
+from irtool.cluster.what_if.plan import HOST_BANDWIDTH, prices
 from irtool.cluster.what_if.recompute import activation_options
 from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import Held, Reads, Subject, source_of

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from irtool.operators.case import Case
-from irtool.operators.functions import irregular
+from irtool.operators.irregular import irregular
 from irtool.operators.judgement import Sharding
 from irtool.operators.layout import WHOLE, TensorMap
 

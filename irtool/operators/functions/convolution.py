@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
-from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.halo import (
     PAD,
     SAME,
@@ -20,6 +19,7 @@ from irtool.operators.functions.halo import (
     used_padding,
     with_halos,
 )
+from irtool.operators.irregular import axes, irregular
 from irtool.operators.judgement import Reduction, Sharding, Unsure
 from irtool.operators.layout import WHOLE, Shape
 

@@ -8,8 +8,8 @@ from math import prod
 from irtool.ir.group_names import group_name
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
-from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.common import base_maps, check_masked, must_be_whole
+from irtool.operators.irregular import axes, irregular
 from irtool.operators.judgement import Collective, Reduction, Sharding, Unsure
 from irtool.operators.layout import DYNAMIC, WHOLE, identity_map
 

@@ -9,13 +9,13 @@ from math import prod
 from irtool.operators.case import Case
 from irtool.operators.checks import BY_VECTOR, check_strategy
 from irtool.operators.defaults import adjusted
-from irtool.operators.functions import irregular
 from irtool.operators.functions.common import (
     base_maps,
     first_sharding,
     layout_maps,
     must_be_whole,
 )
+from irtool.operators.irregular import irregular
 from irtool.operators.judgement import Sharding, Unsure
 from irtool.operators.layout import WHOLE, TensorMap, identity_map
 from irtool.operators.pattern import evaluate

@@ -17,7 +17,6 @@ from typing import cast
 
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
-from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.common import check_masked
 from irtool.operators.functions.gather_output import (
     ROWS,
@@ -28,6 +27,7 @@ from irtool.operators.functions.gather_output import (
     output_strategies,
     scattered,
 )
+from irtool.operators.irregular import axes, irregular
 from irtool.operators.judgement import Reduction, Sharding, Unsure
 from irtool.operators.layout import DYNAMIC, WHOLE, MapEntry, TensorMap, identity_map
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from irtool.operators.case import Case
-from irtool.operators.functions import axes, irregular
+from irtool.operators.irregular import axes, irregular
 from irtool.operators.judgement import Reduction, Sharding, Unsure
 from irtool.operators.layout import WHOLE, TensorMap
 

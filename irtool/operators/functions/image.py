@@ -8,7 +8,7 @@ from dataclasses import replace
 from irtool.ir.group_names import WORLD_GROUPS
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
-from irtool.operators.functions import irregular
+from irtool.operators.irregular import irregular
 from irtool.operators.judgement import Collective, Reduction, Sharding, Unsure
 from irtool.operators.layout import DYNAMIC, identity_map, ranks_along, repeated_calculation
 

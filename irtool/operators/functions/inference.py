@@ -7,9 +7,9 @@ from collections.abc import Callable
 from irtool.ir.group_names import WORLD_GROUPS
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
-from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.attention import RING, RING_LAYOUTS, input_layout
 from irtool.operators.functions.common import given_inputs
+from irtool.operators.irregular import axes, irregular
 from irtool.operators.judgement import Collective, Sharding, Unsure
 from irtool.operators.layout import (
     WHOLE,

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
-from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.common import layout_maps
+from irtool.operators.irregular import axes, irregular
 from irtool.operators.judgement import Reduction, Sharding, Unsure
 from irtool.operators.layout import WHOLE, TensorMap, axes_of, identity_map, split_of
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from irtool.operators.case import Case
-from irtool.operators.functions import irregular
 from irtool.operators.functions.halo import (
     PAD,
     SAME,
@@ -17,6 +16,7 @@ from irtool.operators.functions.halo import (
     place_of,
     with_halos,
 )
+from irtool.operators.irregular import irregular
 from irtool.operators.judgement import Sharding, Unsure
 from irtool.operators.layout import Shape, identity_map
 

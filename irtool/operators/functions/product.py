@@ -10,8 +10,8 @@ from typing import cast
 from irtool.operators.axes import OF_A_FUNCTION
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
-from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.common import given_inputs, layout_maps
+from irtool.operators.irregular import axes, irregular
 from irtool.operators.judgement import Reduction, Sharding, Unsure
 from irtool.operators.layout import (
     WHOLE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from irtool.operators.case import Case
-from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.attention import COMPRESSED, input_layout
+from irtool.operators.irregular import axes, irregular
 from irtool.operators.judgement import Sharding, Unsure
 from irtool.operators.layout import WHOLE, Shape, TensorMap
 

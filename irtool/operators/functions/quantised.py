@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from irtool.operators.call import constant
 from irtool.operators.case import Case
-from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.product import with_split_sum
+from irtool.operators.irregular import axes, irregular
 from irtool.operators.judgement import Reduction, Refused, Sharding, Unsure
 from irtool.operators.layout import WHOLE, MapEntry, Shape, TensorMap, identity_map
 from irtool.operators.pattern import evaluate

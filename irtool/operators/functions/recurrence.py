@@ -8,8 +8,8 @@ from dataclasses import replace
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
 from irtool.operators.defaults import adjusted
-from irtool.operators.functions import irregular
 from irtool.operators.functions.common import whole_map
+from irtool.operators.irregular import irregular
 from irtool.operators.judgement import Sharding
 from irtool.operators.layout import identity_map
 from irtool.operators.pattern import evaluate

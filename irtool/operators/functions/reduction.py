@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from irtool.operators.case import Case
-from irtool.operators.functions import axes, irregular
+from irtool.operators.irregular import axes, irregular
 from irtool.operators.judgement import Refused, Sharding, Unsure
 from irtool.operators.layout import WHOLE, identity_map
 from irtool.operators.pattern import evaluate

@@ -10,8 +10,8 @@ from irtool.operators.call import Strategy
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
 from irtool.operators.defaults import adjusted
-from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.common import whole_map
+from irtool.operators.irregular import axes, irregular
 from irtool.operators.judgement import Sharding, Unsure
 from irtool.operators.layout import DYNAMIC, WHOLE, TensorMap, identity_map
 

@@ -9,7 +9,7 @@ from irtool.operators.call import Strategy
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
 from irtool.operators.facts import Computation
-from irtool.operators.functions import irregular
+from irtool.operators.irregular import irregular
 from irtool.operators.judgement import Sharding, Unsure
 from irtool.operators.layout import WHOLE, TensorLayout, UserLayout
 from irtool.operators.table import operator_of

@@ -13,12 +13,6 @@ from irtool.ir.graph import node_of
 from irtool.operators.layout import UserLayout
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.checking.against import AgainstLater, against_answer
-from irtool.report.checking.counts import (
-    collective_rows,
-    is_group,
-    parameter_bytes,
-    step_bytes,
-)
 from irtool.report.checking.proposed import output_text, shard_text
 from irtool.report.checking.report import CheckView
 from irtool.report.checking.saved import SavedFile
@@ -31,6 +25,12 @@ from irtool.sharding.network.report import (
     OperatorReport,
     ParameterReport,
     RedistributionReport,
+)
+from irtool.sharding.network.totals import (
+    collective_rows,
+    is_group,
+    parameter_bytes,
+    step_bytes,
 )
 from irtool.sharding.redistribution import RedistributionStep
 from irtool.sharding.suggest import Proposals

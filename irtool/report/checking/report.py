@@ -9,7 +9,6 @@ from irtool.ir.dump import Dump
 from irtool.ir.finding import SEVERITIES, Finding
 from irtool.ir.graph import Node, node_of
 from irtool.ir.units import bytes_text, count_text, plural, tuple_text
-from irtool.report.checking.counts import collective_rows, moves, parameter_counts, verdict_counts
 from irtool.report.checking.proposed import layouts_text, output_text, shard_text, together_text
 from irtool.report.checking.tables import (
     collectives_table,
@@ -48,6 +47,7 @@ from irtool.sharding.network.report import (
     RedistributionReport,
 )
 from irtool.sharding.network.strategies import Wanted
+from irtool.sharding.network.totals import collective_rows, moves, parameter_counts, verdict_counts
 from irtool.sharding.suggest import NO_PROPOSALS, Proposals
 from irtool.syntax.printer import print_value
 

@@ -6,12 +6,6 @@ from collections.abc import Sequence
 
 from irtool.ir.graph import Node
 from irtool.ir.units import UNKNOWN, bytes_text, ranks_text, tuple_text
-from irtool.report.checking.counts import (
-    CollectiveRow,
-    is_group,
-    parameter_bytes,
-    step_bytes,
-)
 from irtool.report.model import (
     Amount,
     Cell,
@@ -23,6 +17,7 @@ from irtool.report.model import (
     text_column,
 )
 from irtool.report.page.keys import node_key
+from irtool.report.redistributions import chain_text, layouts_text
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import (
     DatasetReport,
@@ -30,7 +25,12 @@ from irtool.sharding.network.report import (
     ParameterReport,
     RedistributionReport,
 )
-from irtool.sharding.redistribution import RedistributionStep
+from irtool.sharding.network.totals import (
+    CollectiveRow,
+    is_group,
+    parameter_bytes,
+    step_bytes,
+)
 
 MOST_ROWS = 100
 MOST_COLLECTIVES = 20
@@ -131,23 +131,6 @@ def redistributions_table(edges: Sequence[RedistributionReport], limit: int | No
 
 def _node_link(node: Node) -> Link:
     return Link(f"{node.id} {node.op}", node_key(node))
-
-
-def layouts_text(edge: RedistributionReport) -> str:
-    """How the tensor is split before and after: ``(2, 1) → (4, 2)``."""
-    if edge.source is None or edge.target is None:
-        return ""
-    return f"{tuple_text(edge.source.splits)} → {tuple_text(edge.target.splits)}"
-
-
-def chain_text(steps: Sequence[RedistributionStep]) -> str:
-    """``AllGather(0) 0-3, Split(0), Concat(1)``; a number is the axis."""
-    return ", ".join(
-        step.op
-        + (f"({step.axis})" if step.axis is not None else "")
-        + (f" {ranks_text(step.ranks)}" if step.ranks else "")
-        for step in steps
-    )
 
 
 def _edge_bytes(edge: RedistributionReport) -> Cell:

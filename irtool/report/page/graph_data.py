@@ -28,8 +28,10 @@ from irtool.report.page.graph_tree import (
 from irtool.report.page.keys import node_key, parameter_key
 from irtool.report.picture.classes import CLASSES, operator_class
 from irtool.report.picture.overlay import Overlay
+from irtool.report.redistributions import chain_text, layouts_text
 from irtool.report.text import escape
 from irtool.sharding.network.report import CheckResult, OperatorReport
+from irtool.sharding.network.totals import moves
 
 HIDDEN = frozenset(
     ("Load", "Depend", "UpdateState", "MakeTuple", "TupleGetItem", "MakeList", "ListGetItem")
@@ -355,9 +357,6 @@ class _Columns:
 
     def _redistributions(self) -> None:
         """What ``check`` says will be inserted on an edge: producer, consumer, text."""
-        from irtool.report.checking.counts import moves
-        from irtool.report.checking.tables import chain_text, layouts_text
-
         for edge in self.report.redistributions if self.report is not None else ():
             pair = self.number.get(edge.producer), self.number.get(edge.consumer)
             if not moves(edge) or pair[0] is None or pair[1] is None:

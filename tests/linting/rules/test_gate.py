@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from irtool.linting.gate import GateFacts, GateRule, run_gate
+from irtool.linting.gate import GateFacts, GateRule
+from irtool.linting.gate.run import run_gate
 from irtool.linting.rules.gate.gat009_changed_attribute import ChangedAttribute
 from irtool.syntax.load import loads
 from tests.linting.cases import dump_of

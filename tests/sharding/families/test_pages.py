@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from irtool.operators.functions import FUNCTIONS
+from irtool.operators.irregular import FUNCTIONS
 from irtool.operators.table import operators, rule_of
 
 HERE = Path(__file__).parent

@@ -8,7 +8,7 @@ from irtool.compare.edits import Pattern
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.linting.gate import GateFacts, GateRule
-from irtool.linting.gate_layers import in_changed_layer, layer_change, shown, where
+from irtool.linting.gate.layers import in_changed_layer, layer_change, shown, where
 from irtool.linting.rule import Threshold
 
 

@@ -12,7 +12,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.finding import Edit, Finding
 from irtool.ir.operators import COMMUNICATION, PLUMBING
 from irtool.linting.gate import GateFacts, GateRule
-from irtool.linting.gate_layers import forward_layers, is_within, outermost, shown
+from irtool.linting.gate.layers import forward_layers, is_within, outermost, shown
 from irtool.linting.layers import kind_of, layer_number
 
 

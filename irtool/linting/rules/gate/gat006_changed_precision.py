@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from irtool.compare.edits import Pattern
 from irtool.ir.finding import Finding
 from irtool.linting.gate import GateFacts, GateRule
-from irtool.linting.gate_layers import LayerChange, in_changed_layer, layer_change, shown, where
+from irtool.linting.gate.layers import LayerChange, in_changed_layer, layer_change, shown, where
 
 _CASTS = ("cast inserted", "cast removed")
 

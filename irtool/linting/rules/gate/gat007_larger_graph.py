@@ -10,7 +10,7 @@ from irtool.ir.graph import Node
 from irtool.ir.units import count_text, plural
 from irtool.linting.facts import DumpFacts
 from irtool.linting.gate import GateFacts, GateRule
-from irtool.linting.gate_layers import shown
+from irtool.linting.gate.layers import shown
 from irtool.linting.rule import Threshold
 
 

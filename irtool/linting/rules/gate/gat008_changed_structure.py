@@ -9,7 +9,7 @@ from irtool.compare.graph_diff import ParameterEdit
 from irtool.ir.finding import Finding
 from irtool.ir.units import count_text, plural
 from irtool.linting.gate import GateFacts, GateRule
-from irtool.linting.gate_layers import forward_layers, layer_change, shown, siblings
+from irtool.linting.gate.layers import forward_layers, layer_change, shown, siblings
 from irtool.linting.layers import kind_of
 
 _SWITCHES = {

@@ -11,8 +11,8 @@ from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.linting.gate import GateFacts, GateRule
-from irtool.linting.gate_layers import in_changed_layer, is_completed, layer_change, shown, where
-from irtool.linting.gate_updates import Update, updates
+from irtool.linting.gate.layers import in_changed_layer, is_completed, layer_change, shown, where
+from irtool.linting.gate.updates import Update, updates
 from irtool.operators.table import operator_of
 
 _KINDS = ("added", "removed", "replaced", "fused", "split")

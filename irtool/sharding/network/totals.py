@@ -1,4 +1,4 @@
-"""What a report adds up to, for people: collectives by group, parameters, verdicts."""
+"""What the answer of ``check`` adds up to: collectives by group, parameters, verdicts."""
 
 from __future__ import annotations
 

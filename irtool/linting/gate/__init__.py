@@ -11,7 +11,7 @@ only ``irtool gate`` runs them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,9 +21,7 @@ from irtool.ir.collectives import Collective
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
-from irtool.linting.engine import placed
 from irtool.linting.facts import CompilationFacts, DumpFacts, Surroundings
-from irtool.linting.nesting import nested
 from irtool.linting.rule import Rule
 
 
@@ -100,31 +98,3 @@ def collective_changes(facts: GateFacts) -> Iterator[CollectiveChange]:
     for key in dict.fromkeys((*sides[0], *sides[1])):
         old, new = (tuple(side.get(key, ())) for side in sides)
         yield CollectiveChange(*key, old, new)
-
-
-def run_gate(
-    facts: GateFacts,
-    rules: Sequence[GateRule],
-    failed: Callable[[Rule, Exception], Finding],
-) -> list[Finding]:
-    """What the rules of the gate find: causes in the order of the flow, then what has none.
-
-    Args:
-        facts: both dumps.
-        rules: with their thresholds and severities.
-        failed: makes a finding of a rule that raised.
-    """
-    findings: list[Finding] = []
-    failures: list[Finding] = []
-    for rule in rules:
-        try:
-            said = list(rule.check(facts))
-        except Exception as error:
-            failures.append(failed(rule, error))
-            continue
-        findings += [placed(finding, facts.new) for finding in said]
-    consequences = {rule.code for rule in rules if rule.follows_from}
-    told = sorted(
-        nested(findings, rules, across_files=True), key=lambda finding: finding.code in consequences
-    )
-    return [*told, *failures]

@@ -1,0 +1,26 @@
+"""Redistributions as texts: of tables, and of the edges of a graph on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irtool.ir.units import ranks_text, tuple_text
+from irtool.sharding.network.report import RedistributionReport
+from irtool.sharding.redistribution import RedistributionStep
+
+
+def layouts_text(edge: RedistributionReport) -> str:
+    """How the tensor of an edge is split before and after: ``(2, 1) → (4, 2)``; "" if unknown."""
+    if edge.source is None or edge.target is None:
+        return ""
+    return f"{tuple_text(edge.source.splits)} → {tuple_text(edge.target.splits)}"
+
+
+def chain_text(steps: Sequence[RedistributionStep]) -> str:
+    """``AllGather(0) 0-3, Split(0), Concat(1)``; a number is the axis."""
+    return ", ".join(
+        step.op
+        + (f"({step.axis})" if step.axis is not None else "")
+        + (f" {ranks_text(step.ranks)}" if step.ranks else "")
+        for step in steps
+    )
