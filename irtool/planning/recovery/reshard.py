@@ -12,7 +12,13 @@ from irtool.cluster.machine import Level, Machine
 from irtool.planning.cost.holdings import Holdings
 from irtool.planning.recovery.transfers import Senders, Transfer
 from irtool.planning.search.assignment import preferred
-from irtool.planning.search.layout_pairs import LayoutPair, Numbers, layout_pairs, local_bytes
+from irtool.planning.search.layout_pairs import (
+    LayoutPair,
+    Numbers,
+    bytes_in_order,
+    layout_pairs,
+    local_bytes,
+)
 
 MOST_DEVICES = 1536
 """Devices up to which the best assignment is computed; beyond, ranks keep their order."""
@@ -144,12 +150,13 @@ def reshard(
     if len(devices) < new.devices:
         raise ValueError(f"{new.devices} ranks need as many devices; there are {len(devices)}")
     pairs = layout_pairs(old, new, survivors)
-    local = local_bytes(pairs, new.devices, devices)
-    identity = tuple(range(new.devices))
+    kept = in_place = bytes_in_order(pairs, new.devices, devices)
+    chosen: Sequence[int] = range(new.devices)
     is_best = len(devices) <= MOST_DEVICES
-    chosen = identity
     if is_best:
+        local = local_bytes(pairs, new.devices, devices)
         chosen = preferred(-local, _second(pairs, local, devices, machine.node_devices))
+        kept = local[range(new.devices), chosen]
     senders = Senders(pairs, machine)
     moves: list[Move] = []
     transfers: list[Transfer] = []
@@ -159,10 +166,10 @@ def reshard(
         levels: dict[str, int] = {}
         for transfer in sent:
             levels[transfer.level] = levels.get(transfer.level, 0) + transfer.bytes
-        moves.append(Move(rank, device, int(local[rank, chosen[rank]]), lost, levels))
+        moves.append(Move(rank, device, int(kept[rank]), lost, levels))
         transfers += sent
     in_order = sum(move.peers + move.local for move in moves)
-    in_order -= int(sum(local[rank, rank] for rank in identity))
+    in_order -= int(in_place.sum())
     return Resharding(tuple(moves), tuple(transfers), machine, in_order, is_best)
 
 

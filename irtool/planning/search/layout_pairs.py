@@ -101,13 +101,31 @@ def local_bytes(pairs: Sequence[LayoutPair], ranks: int, devices: Sequence[int |
     """Bytes that each device has already of what each new rank needs: a row a rank."""
     total = np.zeros((ranks, len(devices)))
     for pair in pairs:
-        held = {box: place for place, box in enumerate(pair.held)}
-        rows = _numbered(range(ranks), pair.needs, pair.needed)
-        columns = _numbered(devices, pair.holds, held)
-        table = np.zeros((len(pair.needed) + 1, len(held) + 1))
-        table[:-1, :-1] = pair.overlaps * pair.item_bytes
+        table, rows, columns = _shared_bytes(pair, ranks, devices)
         total += table[rows][:, columns]
     return np.floor(total)
+
+
+def bytes_in_order(
+    pairs: Sequence[LayoutPair], ranks: int, devices: Sequence[int | None]
+) -> Numbers:
+    """Bytes that each rank needs and its device has, where devices take ranks in their order."""
+    total = np.zeros(ranks)
+    for pair in pairs:
+        table, rows, columns = _shared_bytes(pair, ranks, devices[:ranks])
+        total += table[rows, columns]
+    return np.floor(total)
+
+
+def _shared_bytes(
+    pair: LayoutPair, ranks: int, devices: Sequence[int | None]
+) -> tuple[Numbers, Places, Places]:
+    """Bytes that needed and held boxes share; the row of each rank, the column of each device."""
+    held = {box: place for place, box in enumerate(pair.held)}
+    table = np.zeros((len(pair.needed) + 1, len(held) + 1))
+    table[:-1, :-1] = pair.overlaps * pair.item_bytes
+    rows = _numbered(range(ranks), pair.needs, pair.needed)
+    return table, rows, _numbered(devices, pair.holds, held)
 
 
 def _numbered(

@@ -203,3 +203,27 @@ def test_the_assignment_is_the_best_of_all(rows: list[list[int]], seed: int) -> 
 def test_more_rows_than_columns_cannot_be_assigned() -> None:
     with pytest.raises(ValueError, match="3 rows"):
         best_assignment(np.zeros((3, 2)))
+
+
+# -- many devices --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("devices", "kept"), [(1536, 1536), (1537, 0)])
+def test_the_best_mapping_is_looked_for_up_to_1536_devices(devices: int, kept: int) -> None:
+    """Every rank moves on by one: its device can stay, unless ranks keep their order."""
+
+    def held(rank: int) -> Box:
+        return ((4 * rank, 4 * rank + 4),)
+
+    old, new = (
+        Holdings(devices, 1, (Holding("w", "w", (4 * devices,), 1.0, boxes),), {}, {})
+        for boxes in (
+            {rank: held(rank) for rank in range(devices)},
+            {rank: held((rank + 1) % devices) for rank in range(devices)},
+        )
+    )
+    moved = reshard(old, new, range(devices), EIGHT)
+    assert moved.is_best == (kept > 0)
+    assert moved.local_bytes == 4 * kept
+    assert moved.identity_bytes == 4 * devices
+    assert moved.peer_bytes == 4 * (devices - kept)

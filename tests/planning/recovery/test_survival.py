@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from irtool.cluster.machine import Level, Machine
 from irtool.operators.layout import TensorLayout
 from irtool.planning.cost.holdings import Box, Holding, Holdings
-from irtool.planning.recovery.fetch import Fetch, stored_boxes
+from irtool.planning.recovery.fetch import Fetch, stored_box
 from irtool.planning.recovery.reshard import Move, Resharding
 from irtool.planning.recovery.survival import (
     LostSlice,
@@ -228,18 +228,18 @@ def test_what_is_fetched_is_counted_element_by_element(
     repeats = 4 // (2 ** sum(axis >= 0 for axis in axes))
     if repeats % shared:
         return
-    boxes = stored_boxes(layout, (4, 5, 6, 7), shared)
-    cells = [elements(box) for box in boxes]
+    cells = [elements(stored_box(layout, (4, 5, 6, 7), shared, place)) for place in range(4)]
     # together they hold everything, each element as often as there are copies left
     for element in product(range(8), range(4)):
         assert sum(element in own for own in cells) == repeats // shared
     old = Holding("w", "w", (8, 4), 4.0, {0: ((0, 8), (0, 2)), 1: ((0, 4), (0, 4))})
     fetch = Fetch((4, 5, 6, 7), tuple(devices))
     having = fetch.held(old)
-    assert having == tuple(None if d is None else old.boxes.get(d) for d in devices)
+    holding = {place: old.boxes[d] for place, d in enumerate(devices) if d in (0, 1)}
+    assert dict(having) == holding
     expected = sum(
-        len(own - (elements(have) if have is not None else set()))
-        for own, have in zip(cells, having, strict=True)
+        len(own - (elements(holding[place]) if place in holding else set()))
+        for place, own in enumerate(cells)
     )
     assert fetch.elements(layout, shared, having) == expected
     assert fetch.elements(layout, shared, having) == expected  # kept, and the same
@@ -252,3 +252,12 @@ def test_a_scalar_is_fetched_where_nothing_is() -> None:
     old = Holding("s", "s", (), 4.0, {0: ()})
     assert fetch.elements(layout, 1, fetch.held(old)) == 1
     assert fetch.elements(layout, 1, fetch.held(None)) == 2
+
+
+def test_what_a_million_new_devices_fetch_is_counted_without_asking_each() -> None:
+    count = 1 << 20
+    layout = TensorLayout((count // 4, 4), (0,), (64,))
+    old = Holding("w", "w", (64,), 4.0, {0: ((0, 64),), 1: ((0, 8),)})
+    fetch = Fetch(range(count), [0, 1, *[None] * (count - 2)])
+    # ranks 0 and 1 need elements 0 to 15 and 16 to 31: the one has them, the other none of them
+    assert fetch.elements(layout, 1, fetch.held(old)) == 16 * (count - 1)
