@@ -2,7 +2,8 @@
 
 pygls keeps texts, too, but ends lines where Python does (form feeds, U+2028), so that a change in a
 dump that holds such a character would go to another place; and a dump of 100 MB need not be held
-twice.
+twice.  A request whose parameters are not those of its method is answered with an error, which
+pygls only shows to the user: the client would wait for ever.
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ from collections.abc import Generator
 from typing import Any, cast
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.protocol import LanguageServerProtocol
+
+_NAME = 80
+"""Letters of a method in an error: it may be anything."""
 
 
 def lsp_method(name: str) -> Any:
@@ -26,6 +31,22 @@ def lsp_method(name: str) -> Any:
 
 class Protocol(LanguageServerProtocol):
     """Hands openings, changes and closings to the server and keeps no texts."""
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """A message, as its method wants it.
+
+        Raises:
+            JsonRpcException: it is none; a request has been answered with an error by then.
+        """
+        try:
+            return super().structure_message(data)
+        except JsonRpcException:
+            number = data.get("id")
+            if "method" in data and isinstance(number, int | str):
+                invalid = f"the parameters are not those of {str(data['method'])[:_NAME]}"
+                error = JsonRpcInvalidParams(invalid).to_response_error()
+                self._send_response(number, None, error)  # pyright: ignore[reportUnknownMemberType]
+            raise
 
     def _handed(self, name: str, params: object) -> Generator[Any, Any, None]:
         features = cast("dict[str, Any]", self.fm.features)  # pyright: ignore[reportUnknownMemberType]

@@ -37,6 +37,10 @@ def served(data: bytes) -> tuple[int, bytes, list[str]]:
     return done.returncode, done.stdout, done.stderr.decode().splitlines()
 
 
+def bodies(answers: bytes) -> list[dict[str, object]]:
+    return [json.loads(part.split(b"\r\n\r\n")[1]) for part in answers.split(b"Content-Length")[1:]]
+
+
 def test_nothing_is_said_where_all_is_well() -> None:
     status, answers, lines = served(BEGIN + END)
     assert (status, lines) == (0, [])
@@ -63,6 +67,25 @@ def test_what_is_no_message_is_one_line(sent: bytes, said: str) -> None:
     assert len(lines) == 1
     assert said in lines[0]
     assert b'"id": 2' in answers
+
+
+@pytest.mark.parametrize("number", [7, "seven"])
+def test_a_request_with_other_parameters_is_answered_with_an_error(number: int | str) -> None:
+    request = {"jsonrpc": "2.0", "id": number, "method": "textDocument/hover", "params": {"a": 1}}
+    _, answers, lines = served(BEGIN + framed(json.dumps(request).encode()) + END)
+    error = {"code": -32602, "message": "the parameters are not those of textDocument/hover"}
+    assert {"id": number, "jsonrpc": "2.0", "error": error} in bodies(answers)
+    assert len(lines) == 1
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [{"method": "textDocument/didOpen", "params": {}}, {"id": 7, "error": 3}, {"id": {"a": 1}}],
+    ids=["a notification", "a response", "no number"],
+)
+def test_what_is_no_request_is_not_answered(sent: dict[str, object]) -> None:
+    _, answers, _ = served(BEGIN + framed(json.dumps({"jsonrpc": "2.0", **sent}).encode()) + END)
+    assert not any("error" in body for body in bodies(answers))
 
 
 # -- headers -------------------------------------------------------------------------------------
