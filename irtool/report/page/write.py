@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -225,15 +226,29 @@ def _asset(name: str) -> str:
     return (files("irtool.report.page") / "assets" / name).read_text(encoding="utf-8")
 
 
+_SCRIPTS = (
+    "page.js", "lookup.js", "layout.js", "model.js", "draw.js", "paint.js", "map.js", "viewer.js",
+)  # fmt: skip
+"""In the order in which a page with a graph holds them; any other has the first alone."""
+
+_COMMENTS = re.compile(r"^[ \t]*(?://.*|/\*\*(?:[^*]|\*(?!/))*\*/[ \t]*)\n", re.MULTILINE)
+"""Lines that hold nothing but a comment."""
+
+
 @cache
 def _script(graph: bool) -> str:
-    names = (
-        ("page.js", "layout.js", "model.js", "draw.js", "paint.js", "map.js", "viewer.js")
-        if graph
-        else ("page.js",)
-    )
-    bodies = "\n".join(_asset(name) for name in names)
+    names = _SCRIPTS if graph else _SCRIPTS[:1]
+    bodies = "\n".join(without_comments(_asset(name)) for name in names)
     return f'(() => {{\n"use strict";\n{bodies}\nstart();\n}})();\n'
+
+
+def without_comments(script: str) -> str:
+    """A script without the lines that hold nothing but comments: no page need carry them.
+
+    Args:
+        script: that has no text over several lines, in which a line could look like a comment.
+    """
+    return _COMMENTS.sub("", script)
 
 
 def _digest(text: str) -> str:

@@ -1,11 +1,5 @@
 // Lays out the boxes of one group in ranks from top to bottom (Sugiyama, Tagawa and Toda, 1981):
-// rank, order within ranks, coordinates.  Ports are points on the group's edge through which lines
-// leave it; they get the first and the last rank.
-//
-// boxes: [{ w, h, port: 0 | "top" | "bottom" }]; edges: [{ from, to, weight, fromX, toX }] without
-// cycles, where fromX and toX say where on the box a line ends, from its middle.
-// `most` is the width of a row of parts; without it they are packed into a page.
-// Gives { width, height, places: [{ x, y }] (middle of each box), routes: [[[x, y], …]] }.
+// rank, order within ranks, coordinates.  Ports get the first and the last rank.
 
 const GAP_X = 22;
 const GAP_Y = 34;
@@ -16,21 +10,28 @@ const WIDE_RANK = 900; // a rank narrower than this stays one
 const [DIRECT, LOOSE, TRUNK] = [3, 0.4, 4];
 const SHELF = 1.5; // width by height that parts without lines between them are packed into
 
+/**
+ * @param {LayoutBox[]} boxes
+ * @param {LayoutEdge[]} edges without cycles
+ * @param {number} [most] width of a row of parts; without it they are packed into a page
+ * @returns {Layout}
+ */
 function layoutLevel(boxes, edges, most = 0) {
-  const parts = components(boxes, edges);
-  const done = parts.map((part) => layoutPart(part, boxes, edges));
-  const area = done.reduce((sum, part) => sum + (part.width + GAP_X) * (part.height + GAP_Y), 0);
-  const wide = Math.max(...done.map((part) => part.width));
-  if (!most) most = Math.max(Math.sqrt(area * SHELF), wide);
+  const parts = components(boxes, edges).map((part) => layoutPart(part, boxes, edges));
+  const area = parts.reduce((sum, part) => sum + (part.width + GAP_X) * (part.height + GAP_Y), 0);
+  const widest = Math.max(...parts.map((part) => part.width));
+  const limit = most || Math.max(Math.sqrt(area * SHELF), widest);
+  /** @type {Position[]} */
   const places = new Array(boxes.length);
+  /** @type {Point[][]} */
   const routes = new Array(edges.length);
   let [x, y, row, width] = [0, 0, 0, 0];
-  for (const part of done) {
-    if (x > 0 && x + part.width > most) {
+  for (const part of parts) {
+    if (x > 0 && x + part.width > limit) {
       [x, y, row] = [0, y + row + GAP_Y, 0];
     }
-    for (const [index, place] of part.places) places[index] = { x: place.x + x, y: place.y + y };
-    for (const [index, route] of part.routes) routes[index] = route.map(([px, py]) => [px + x, py + y]);
+    for (const [box, place] of part.places) places[box] = { x: place.x + x, y: place.y + y };
+    for (const [edge, route] of part.routes) routes[edge] = shifted(route, x, y);
     x += part.width + GAP_X * 1.5;
     row = Math.max(row, part.height);
     width = Math.max(width, x - GAP_X * 1.5);
@@ -38,68 +39,99 @@ function layoutLevel(boxes, edges, most = 0) {
   return { width, height: y + row, places, routes };
 }
 
-// Boxes that lines join, each part in order.  All that lines from outside lead to are one part: set
-// below others they would be reached through them, as ports lie on the group's edge.
+/**
+ * @param {Point[]} route
+ * @param {number} dx
+ * @param {number} dy
+ * @returns {Point[]}
+ */
+function shifted(route, dx, dy) {
+  return route.map(([x, y]) => [x + dx, y + dy]);
+}
+
+/**
+ * Boxes that lines join, each part in order.  All that lines from outside lead to are one part: set
+ * below others they would be reached through them, as ports lie on the group's edge.
+ * @param {LayoutBox[]} boxes
+ * @param {LayoutEdge[]} edges
+ */
 function components(boxes, edges) {
-  const count = boxes.length;
-  const root = Array.from({ length: count }, (_, index) => index);
-  const find = (index) => {
-    while (root[index] !== index) index = root[index] = root[root[index]];
-    return index;
+  const root = boxes.map((_, box) => box);
+  /** @param {number} box */
+  const rootOf = (box) => {
+    while (root[box] !== box) {
+      root[box] = root[root[box]];
+      box = root[box];
+    }
+    return box;
   };
-  for (const { from, to } of edges) {
-    const [a, b] = [find(from), find(to)];
-    root[Math.max(a, b)] = Math.min(a, b);
-  }
+  /** @param {number} a @param {number} b */
+  const unite = (a, b) => { root[Math.max(a, b)] = Math.min(a, b); };
+  for (const { from, to } of edges) unite(rootOf(from), rootOf(to));
   let first = -1;
-  for (let index = 0; index < count; index++) {
-    if (!boxes[index].port) continue;
-    const own = find(index);
-    first = first < 0 ? own : find(first);
-    root[Math.max(own, first)] = Math.min(own, first);
-  }
+  boxes.forEach(({ port }, box) => {
+    if (!port) return;
+    const own = rootOf(box);
+    first = first < 0 ? own : rootOf(first);
+    unite(own, first);
+  });
+  /** @type {Map<number, number[]>} */
   const parts = new Map();
-  for (let index = 0; index < count; index++) {
-    const key = find(index);
-    if (!parts.has(key)) parts.set(key, []);
-    parts.get(key).push(index);
-  }
+  boxes.forEach((_, box) => { valueOrNew(parts, rootOf(box), () => []).push(box); });
   return [...parts.values()];
 }
 
+/**
+ * @param {number[]} part
+ * @param {LayoutBox[]} boxes
+ * @param {LayoutEdge[]} edges
+ * @returns {PartLayout}
+ */
 function layoutPart(part, boxes, edges) {
-  const inside = new Map(part.map((index, at) => [index, at]));
+  const inside = new Map(part.map((box, index) => [box, index]));
+  /** @type {PartEdge[]} */
   const own = [];
   edges.forEach((edge, index) => {
-    if (inside.has(edge.from)) own.push({ ...edge, from: inside.get(edge.from), to: inside.get(edge.to), index });
+    const [from, to] = [inside.get(edge.from), inside.get(edge.to)];
+    if (from !== undefined && to !== undefined) own.push({ ...edge, from, to, index });
   });
-  const cells = part.map((index) => ({ ...boxes[index], real: true, up: [], down: [] }));
+  const cells = part.map((box, index) => newCell(boxes[box], index));
   for (const edge of own) {
     cells[edge.from].down.push(edge);
     cells[edge.to].up.push(edge);
   }
   rankCells(cells);
   widenRanks(cells);
-  const chains = breakLongEdges(cells, own);
-  const ranks = orderRanks(cells, chains.links);
-  placeCells(ranks);
-  return finishPart(part, cells, ranks, own, chains.paths);
+  const { links, paths } = breakLongEdges(cells, own);
+  const ranks = orderRanks(cells, links);
+  placeCells(ranks, cells);
+  return finishPart(part, cells, ranks, own, paths);
+}
+
+/**
+ * @param {LayoutBox} box
+ * @param {number} index
+ * @returns {Cell}
+ */
+function newCell({ w, h, port }, index) {
+  return { w, h, port, index, real: true, up: [], down: [], rank: 0, order: 0, x: 0, y: 0, offset: 0 };
 }
 
 // -- ranks ----------------------------------------------------------------------------------------
 
-// The longest way from a source; then sources, and whatever has more users than inputs, go down to
-// just above their users, so that lines are short.
+/**
+ * The longest path from a source; then sources, and whatever has more users than inputs, go down to
+ * just above their users, so that lines are short.
+ * @param {Cell[]} cells
+ */
 function rankCells(cells) {
   const order = topological(cells);
-  for (const at of order) {
-    const cell = cells[at];
+  for (const cell of order) {
     cell.rank = cell.port === "top" ? 0 : 1;
     for (const edge of cell.up) cell.rank = Math.max(cell.rank, cells[edge.from].rank + 1);
   }
   const last = Math.max(...cells.map((cell) => cell.rank)) + 1;
-  for (const at of order.reverse()) {
-    const cell = cells[at];
+  for (const cell of order.reverse()) {
     if (cell.port === "bottom") cell.rank = last;
     if (cell.port || cell.down.length <= cell.up.length) continue;
     let lowest = Infinity;
@@ -108,39 +140,55 @@ function rankCells(cells) {
     }
     if (lowest < Infinity) cell.rank = Math.max(cell.rank, lowest);
   }
-  pack(cells);
+  dropEmptyRanks(cells);
 }
 
+/** @param {Cell[]} cells */
 function topological(cells) {
   const waiting = cells.map((cell) => cell.up.length);
-  const order = [];
-  cells.forEach((_, at) => { if (!waiting[at]) order.push(at); });
-  for (let next = 0; next < order.length; next++) {
-    for (const edge of cells[order[next]].down) if (!--waiting[edge.to]) order.push(edge.to);
+  const order = cells.filter((_, index) => !waiting[index]);
+  for (const cell of order) {
+    for (const edge of cell.down) if (!--waiting[edge.to]) order.push(cells[edge.to]);
   }
   return order;
 }
 
-// Ranks without boxes go.
-function pack(cells) {
+/** @param {Cell[]} cells */
+function dropEmptyRanks(cells) {
   const used = [...new Set(cells.map((cell) => cell.rank))].sort((a, b) => a - b);
   const number = new Map(used.map((rank, index) => [rank, index]));
-  for (const cell of cells) cell.rank = number.get(cell.rank);
+  for (const cell of cells) cell.rank = valueOf(number, cell.rank);
 }
 
-// A rank of very many or very wide boxes becomes several: what is a mile wide cannot be read.
+/**
+ * The cells of each rank; no rank is empty.
+ * @param {Cell[]} cells
+ */
+function byRank(cells) {
+  /** @type {Cell[][]} */
+  const ranks = [];
+  for (const cell of cells) {
+    ranks[cell.rank] ??= [];
+    ranks[cell.rank].push(cell);
+  }
+  return ranks;
+}
+
+/**
+ * A rank of very many or very wide boxes becomes several: what is a mile wide cannot be read.
+ * @param {Cell[]} cells
+ */
 function widenRanks(cells) {
-  const members = [];
-  cells.forEach((cell) => (members[cell.rank] ??= []).push(cell));
-  let more = 0;
-  for (const rank of members) {
+  let added = 0;
+  for (const rank of byRank(cells)) {
     const rows = rank.some((cell) => cell.port) ? 1 : rowsFor(rank);
-    const each = Math.ceil(rank.length / rows);
-    rank.forEach((cell, index) => { cell.rank += more + Math.floor(index / each); });
-    more += Math.ceil(rank.length / each) - 1;
+    const length = Math.ceil(rank.length / rows);
+    rank.forEach((cell, index) => { cell.rank += added + Math.floor(index / length); });
+    added += Math.ceil(rank.length / length) - 1;
   }
 }
 
+/** @param {Cell[]} rank */
 function rowsFor(rank) {
   const wide = rank.reduce((sum, cell) => sum + cell.w + GAP_X, 0);
   const area = rank.reduce((sum, cell) => sum + (cell.w + GAP_X) * (cell.h + GAP_Y), 0);
@@ -148,53 +196,57 @@ function rowsFor(rank) {
   return Math.min(rank.length, Math.max(Math.ceil(rank.length / MOST_IN_RANK), Math.ceil(wide / most)));
 }
 
-// A line over several ranks gets a narrow cell in each, so that it finds its way between boxes.
-// Lines of one value share them: a mask that fifty layers take is one trunk with branches.
+/**
+ * A line over several ranks gets a narrow cell in each, so that it finds its way between boxes.
+ * Lines of one value share them: a mask that fifty layers take is one trunk with branches.
+ * @param {Cell[]} cells
+ * @param {PartEdge[]} edges
+ * @returns {{ links: LayoutLink[], paths: number[][] }} `paths`: the cells that each edge passes
+ */
 function breakLongEdges(cells, edges) {
-  const links = [];
+  /** @type {Map<string, number>} */
   const shared = new Map();
-  const cellAt = (key, rank) => {
-    const place = `${key}@${rank}`;
-    if (!shared.has(place)) {
-      shared.set(place, cells.length);
-      cells.push({ w: 6, h: 0, rank, real: false, up: [], down: [] });
-    }
-    return shared.get(place);
+  /** @param {string} value @param {number} rank */
+  const passed = (value, rank) => valueOrNew(shared, `${value}@${rank}`, () => {
+    const cell = newCell({ w: 6, h: 0, port: null }, cells.length);
+    return cells.push({ ...cell, rank, real: false }) - 1;
+  });
+  /** @type {Map<string, LayoutLink>} */
+  const links = new Map();
+  /** @param {LayoutLink} link */
+  const join = (link) => {
+    valueOrNew(links, `${link.from} ${link.to} ${link.fromX} ${link.toX}`, () => link);
   };
-  const linked = new Set();
-  const link = (from, to, fromX, toX, weight) => {
-    const key = `${from} ${to} ${fromX} ${toX}`;
-    if (linked.has(key)) return;
-    linked.add(key);
-    links.push({ from, to, fromX, toX, weight });
-  };
-  const paths = edges.map((edge) => {
-    const key = edge.back ? `${edge.to}:${edge.toX}<` : `${edge.from}:${edge.fromX}>`;
+  const paths = edges.map(({ from, to, fromX, toX, weight, back }) => {
+    const value = back ? `${to}:${toX}<` : `${from}:${fromX}>`;
     const path = [];
-    let [above, offset] = [edge.from, edge.fromX];
-    for (let rank = cells[edge.from].rank + 1; rank < cells[edge.to].rank; rank++) {
-      const at = cellAt(key, rank);
-      link(above, at, offset, 0, above === edge.from ? LOOSE : TRUNK);
-      [above, offset] = [at, 0];
-      path.push(at);
+    let [above, offset] = [from, fromX];
+    for (let rank = cells[from].rank + 1; rank < cells[to].rank; rank++) {
+      const cell = passed(value, rank);
+      join({ from: above, to: cell, fromX: offset, toX: 0, weight: above === from ? LOOSE : TRUNK });
+      [above, offset] = [cell, 0];
+      path.push(cell);
     }
-    link(above, edge.to, offset, edge.toX, path.length ? LOOSE : edge.weight * DIRECT);
+    join({ from: above, to, fromX: offset, toX, weight: path.length ? LOOSE : weight * DIRECT });
     return path;
   });
   for (const cell of cells) [cell.up, cell.down] = [[], []];
-  for (const each of links) {
-    cells[each.from].down.push(each);
-    cells[each.to].up.push(each);
+  for (const link of links.values()) {
+    cells[link.from].down.push(link);
+    cells[link.to].up.push(link);
   }
-  return { links, paths };
+  return { links: [...links.values()], paths };
 }
 
 // -- order within ranks -----------------------------------------------------------------------------
 
+/**
+ * @param {Cell[]} cells
+ * @param {LayoutLink[]} links
+ */
 function orderRanks(cells, links) {
-  const ranks = [];
-  cells.forEach((cell, at) => { cell.at = at; (ranks[cell.rank] ??= []).push(cell); });
-  ranks.forEach((rank) => rank.forEach((cell, index) => { cell.order = index; }));
+  const ranks = byRank(cells);
+  ranks.forEach(numberRank);
   const sweeps = links.length > 4000 ? 4 : links.length > 1500 ? 8 : 16;
   let best = ranks.map((rank) => [...rank]);
   let fewest = crossings(ranks, cells);
@@ -209,38 +261,55 @@ function orderRanks(cells, links) {
       best = ranks.map((rank) => [...rank]);
     }
   }
-  best.forEach((rank) => rank.forEach((cell, index) => { cell.order = index; }));
+  best.forEach(numberRank);
   return best;
 }
 
-// By the mean place of the neighbours in the rank before; boxes without neighbours stay.
+/** @param {Cell[]} rank */
+function numberRank(rank) {
+  rank.forEach((cell, index) => { cell.order = index; });
+}
+
+/**
+ * By the mean place of the neighbours in the rank before; boxes without neighbours stay.
+ * @param {Cell[]} rank
+ * @param {boolean} down whether the rank before is the one above
+ * @param {Cell[]} cells
+ */
 function sortRank(rank, down, cells) {
-  for (const cell of rank) {
-    const near = down ? cell.up : cell.down;
+  /** @type {{ cell: Cell, mean: number }[]} */
+  const moving = [];
+  /** @type {number[]} */
+  const slots = [];
+  rank.forEach((cell, slot) => {
     let [sum, weight] = [0, 0];
-    for (const link of near) {
+    for (const link of down ? cell.up : cell.down) {
       const other = cells[down ? link.from : link.to];
       const offset = down ? link.fromX : link.toX;
       sum += (other.order + offset / (other.w + 1)) * link.weight;
       weight += link.weight;
     }
-    cell.mean = weight ? sum / weight : null;
-  }
-  const moving = rank.filter((cell) => cell.mean !== null).sort((a, b) => a.mean - b.mean || a.order - b.order);
-  let next = 0;
-  for (let index = 0; index < rank.length; index++) {
-    if (rank[index].mean !== null) rank[index] = moving[next++];
-  }
-  rank.forEach((cell, index) => { cell.order = index; });
+    if (!weight) return;
+    moving.push({ cell, mean: sum / weight });
+    slots.push(slot);
+  });
+  moving.sort((a, b) => a.mean - b.mean || a.cell.order - b.cell.order);
+  moving.forEach(({ cell }, index) => { rank[slots[index]] = cell; });
+  numberRank(rank);
 }
 
-// Crossings between neighbouring ranks, by counting with a binary indexed tree.
+/**
+ * Crossings between neighbouring ranks, by counting with a binary indexed tree.
+ * @param {Cell[][]} ranks
+ * @param {Cell[]} cells
+ */
 function crossings(ranks, cells) {
   let total = 0;
-  for (let rank = 0; rank + 1 < ranks.length; rank++) {
+  for (const rank of ranks.slice(0, -1)) {
+    /** @type {number[]} */
     const ends = [];
-    for (const cell of ranks[rank]) {
-      const own = cell.down.map((link) => [link.fromX, cells[link.to].order + link.toX / (cells[link.to].w + 1)]);
+    for (const cell of rank) {
+      const own = cell.down.map(({ fromX, to, toX }) => [fromX, cells[to].order + toX / (cells[to].w + 1)]);
       own.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
       for (const [, end] of own) ends.push(end);
     }
@@ -248,11 +317,11 @@ function crossings(ranks, cells) {
     const place = new Map(sorted.map((end, index) => [end, index + 1]));
     const tree = new Int32Array(sorted.length + 1);
     ends.forEach((end, seen) => {
-      const at = place.get(end);
+      const number = valueOf(place, end);
       let before = 0;
-      for (let index = at; index > 0; index -= index & -index) before += tree[index];
+      for (let index = number; index > 0; index -= index & -index) before += tree[index];
       total += seen - before;
-      for (let index = at; index <= sorted.length; index += index & -index) tree[index]++;
+      for (let index = number; index <= sorted.length; index += index & -index) tree[index]++;
     });
   }
   return total;
@@ -260,11 +329,13 @@ function crossings(ranks, cells) {
 
 // -- coordinates ------------------------------------------------------------------------------------
 
-// Each box wants to stand where its neighbours are; sweeps down and up give it the nearest place
-// that keeps the order and the gaps (least squares by pooling neighbours that collide).
-function placeCells(ranks) {
-  const cells = [];
-  for (const rank of ranks) for (const cell of rank) cells[cell.at] = cell;
+/**
+ * Each box wants to stand where its neighbours are; sweeps down and up give it the nearest place
+ * that keeps the order and the gaps (least squares by pooling neighbours that collide).
+ * @param {Cell[][]} ranks
+ * @param {Cell[]} cells
+ */
+function placeCells(ranks, cells) {
   for (const rank of ranks) {
     let x = 0;
     for (const cell of rank) {
@@ -281,42 +352,76 @@ function placeCells(ranks) {
   }
 }
 
+/** @param {Cell} cell */
 const gap = (cell) => (cell.real && !cell.port ? GAP_X : 8);
 
+/**
+ * From the middle of a cell to that of the next one at its right.
+ * @param {Cell} left
+ * @param {Cell} right
+ */
+function spacing(left, right) {
+  const between = Math.max(gap(left), gap(right)) / (left.real && right.real ? 1 : 1.4);
+  return left.w / 2 + between + right.w / 2;
+}
+
+/**
+ * @param {Cell[]} rank
+ * @param {boolean} up whether neighbours above pull
+ * @param {boolean} down whether neighbours below pull
+ * @param {Cell[]} cells
+ */
 function settle(rank, up, down, cells) {
+  /** @type {{ first: number, sum: number, weight: number }[]} */
   const blocks = [];
   let offset = 0;
   rank.forEach((cell, index) => {
-    if (index) offset += rank[index - 1].w / 2 + Math.max(gap(rank[index - 1]), gap(cell)) / (rank[index - 1].real && cell.real ? 1 : 1.4) + cell.w / 2;
+    if (index) offset += spacing(rank[index - 1], cell);
     cell.offset = offset;
     const links = [...(up ? cell.up : []), ...(down ? cell.down : [])];
-    // A branch of a trunk does not pull a box out of its own column.
-    const firm = links.some((link) => link.weight >= DIRECT);
-    let [sum, weight] = [0, 0];
-    for (const link of links) {
-      if (firm && link.weight === LOOSE) continue;
-      const above = cells[link.from] !== cell;
-      const other = cells[above ? link.from : link.to];
-      const offset = above ? link.fromX - link.toX : link.toX - link.fromX;
-      sum += (other.x + offset) * link.weight;
-      weight += link.weight;
-    }
-    const wish = weight ? sum / weight : cell.x;
-    let block = { first: index, sum: (wish - offset) * (weight || 0.05), weight: weight || 0.05 };
-    while (blocks.length && blocks.at(-1).sum / blocks.at(-1).weight > block.sum / block.weight) {
-      const before = blocks.pop();
-      block = { first: before.first, sum: before.sum + block.sum, weight: before.weight + block.weight };
+    const { x, weight } = wish(cell, links, cells);
+    let block = { first: index, sum: (x - offset) * weight, weight };
+    for (let last = blocks.at(-1); last && last.sum / last.weight > block.sum / block.weight; last = blocks.at(-1)) {
+      blocks.pop();
+      block = { first: last.first, sum: last.sum + block.sum, weight: last.weight + block.weight };
     }
     blocks.push(block);
   });
   blocks.forEach((block, number) => {
     const end = number + 1 < blocks.length ? blocks[number + 1].first : rank.length;
-    for (let index = block.first; index < end; index++) {
-      rank[index].x = block.sum / block.weight + rank[index].offset;
-    }
+    for (const cell of rank.slice(block.first, end)) cell.x = block.sum / block.weight + cell.offset;
   });
 }
 
+/**
+ * Where a cell's links pull it, and how strongly; without links it hardly holds its own place.
+ * @param {Cell} cell
+ * @param {LayoutLink[]} links
+ * @param {Cell[]} cells
+ */
+function wish(cell, links, cells) {
+  // A branch of a trunk does not pull a box out of its own column.
+  const firm = links.some((link) => link.weight >= DIRECT);
+  let [sum, weight] = [0, 0];
+  for (const link of links) {
+    if (firm && link.weight === LOOSE) continue;
+    const above = link.from !== cell.index;
+    const other = cells[above ? link.from : link.to];
+    const offset = above ? link.fromX - link.toX : link.toX - link.fromX;
+    sum += (other.x + offset) * link.weight;
+    weight += link.weight;
+  }
+  return weight ? { x: sum / weight, weight } : { x: cell.x, weight: 0.05 };
+}
+
+/**
+ * @param {number[]} part
+ * @param {Cell[]} cells
+ * @param {Cell[][]} ranks
+ * @param {PartEdge[]} edges
+ * @param {number[][]} paths
+ * @returns {PartLayout}
+ */
 function finishPart(part, cells, ranks, edges, paths) {
   let left = Infinity;
   let right = -Infinity;
@@ -324,38 +429,63 @@ function finishPart(part, cells, ranks, edges, paths) {
     left = Math.min(left, cell.x - cell.w / 2);
     right = Math.max(right, cell.x + cell.w / 2);
   }
-  let y = 0;
+  const { tops, bottoms, height } = stackRanks(ranks);
+  for (const cell of cells) cell.y = (tops[cell.rank] + bottoms[cell.rank]) / 2;
+  return {
+    width: right - left,
+    height,
+    places: part.map((box, index) => [box, { x: cells[index].x - left, y: cells[index].y }]),
+    routes: edges.map((edge, number) => {
+      const route = routeOf(edge, paths[number], cells, tops, bottoms);
+      return [edge.index, shifted(route, -left, 0)];
+    }),
+  };
+}
+
+/**
+ * The upper and the lower edge of each rank.
+ * @param {Cell[][]} ranks
+ */
+function stackRanks(ranks) {
+  /** @param {Cell[]} rank */
+  const holdsNoBox = (rank) => rank.every((cell) => !cell.real || cell.port);
+  /** @type {number[]} */
   const tops = [];
+  /** @type {number[]} */
   const bottoms = [];
+  let y = 0;
   ranks.forEach((rank, index) => {
     const height = Math.max(...rank.map((cell) => cell.h));
+    tops.push(y);
+    bottoms.push(y + height);
+    if (index + 1 === ranks.length) return;
     const lines = rank.reduce((sum, cell) => sum + cell.down.length, 0);
-    tops[index] = y;
-    bottoms[index] = y + height;
-    if (index + 1 === ranks.length) {
-      y += height;
-      return;
-    }
-    const ports = rank.every((cell) => !cell.real || cell.port) || ranks[index + 1].every((cell) => !cell.real || cell.port);
+    const ports = holdsNoBox(rank) || holdsNoBox(ranks[index + 1]);
     y += height + (ports ? 14 : GAP_Y) + Math.min(30, Math.max(0, lines - 6) * 1.5);
   });
-  ranks.forEach((rank, index) => {
-    for (const cell of rank) cell.y = (tops[index] + bottoms[index]) / 2;
-  });
-  const places = part.map((index, at) => [index, { x: cells[at].x - left, y: cells[at].y }]);
-  const routes = edges.map((edge, number) => {
-    const [from, to] = [cells[edge.from], cells[edge.to]];
-    const route = [[from.x + edge.fromX - left, from.y + from.h / 2]];
-    if (from.y + from.h / 2 < bottoms[from.rank] - 0.5) route.push([route[0][0], bottoms[from.rank]]);
-    for (const at of paths[number]) {
-      const cell = cells[at];
-      route.push([cell.x - left, tops[cell.rank]]);
-      if (bottoms[cell.rank] > tops[cell.rank]) route.push([cell.x - left, bottoms[cell.rank]]);
-    }
-    const end = to.x + edge.toX - left;
-    if (to.y - to.h / 2 > tops[to.rank] + 0.5) route.push([end, tops[to.rank]]);
-    route.push([end, to.y - to.h / 2]);
-    return [edge.index, route];
-  });
-  return { width: right - left, height: y, places, routes };
+  return { tops, bottoms, height: bottoms[bottoms.length - 1] };
+}
+
+/**
+ * @param {PartEdge} edge
+ * @param {number[]} path
+ * @param {Cell[]} cells
+ * @param {number[]} tops
+ * @param {number[]} bottoms
+ */
+function routeOf(edge, path, cells, tops, bottoms) {
+  const [from, to] = [cells[edge.from], cells[edge.to]];
+  const start = from.x + edge.fromX;
+  /** @type {Point[]} */
+  const route = [[start, from.y + from.h / 2]];
+  if (from.y + from.h / 2 < bottoms[from.rank] - 0.5) route.push([start, bottoms[from.rank]]);
+  for (const index of path) {
+    const { x, rank } = cells[index];
+    route.push([x, tops[rank]]);
+    if (bottoms[rank] > tops[rank]) route.push([x, bottoms[rank]]);
+  }
+  const end = to.x + edge.toX;
+  if (to.y - to.h / 2 > tops[to.rank] + 0.5) route.push([end, tops[to.rank]]);
+  route.push([end, to.y - to.h / 2]);
+  return route;
 }
