@@ -291,6 +291,9 @@ def main() -> int:
             print(*(f"other judgements of {name}" for name in net_judgements.record()), sep="\n")
             print(*(f"other answer of {name}" for name in net_networks.record()), sep="\n")
             print(*(f"other answer of {line}" for line in net_variants.record()), sep="\n")
+            from tests.compare import kept_verdicts  # another revision may not have it
+
+            print(*(f"other verdicts in {name}" for name in kept_verdicts.record()), sep="\n")
         return 0
     return 1 if changes else 0
 
