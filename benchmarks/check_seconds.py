@@ -26,10 +26,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def measure(path: str, devices: int) -> dict[str, float]:
     """Seconds of reading a dump and of checking it, in this process."""
-    from irtool.cli.begin import context_of
     from irtool.cli.configuration import read_configuration
     from irtool.cli.context import ContextArguments, parallel_of
-    from irtool.cli.inputs import read_statements
+    from irtool.cli.inputs.begin import context_of
+    from irtool.cli.inputs.dumps import read_statements
     from irtool.cli.main import collect_rarely
     from irtool.cluster.context.weigh import weighed
     from irtool.ir.run import InputFile

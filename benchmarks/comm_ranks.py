@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from irtool.cli.cluster_inputs import Asked, read_cluster  # noqa: E402  # needs the path above
+from irtool.cli.inputs.cluster import Asked, read_cluster  # noqa: E402  # needs the path above
 from irtool.cluster.groups import group_report  # noqa: E402
 from irtool.cluster.hang import play  # noqa: E402
 from irtool.cluster.machine import default_machine  # noqa: E402

@@ -25,8 +25,8 @@ import irtool
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.joining import join_names
 from irtool.artefacts.recorded_memory import recorded_memory
+from irtool.cli.inputs.profile import profile_at
 from irtool.cli.machines import named_machine
-from irtool.cli.profile_inputs import profile_at
 from irtool.cluster.calibrated_operators import calibrated_operators, with_operators
 from irtool.cluster.machine import Machine, default_machine
 from irtool.cluster.measured import MeasuredStep, measured_step

@@ -22,9 +22,9 @@ from irtool.ir.dump import Dump
 from irtool.syntax.run import Run
 
 if TYPE_CHECKING:
-    from irtool.cli.cluster_inputs import Asked
     from irtool.cli.configuration import Configuration
-    from irtool.cli.plan import Planned
+    from irtool.cli.inputs.cluster import Asked
+    from irtool.cli.plan.command import Planned
     from irtool.cli.question import Question, RunOptions
     from irtool.cluster.context.model import RunContext
     from irtool.cluster.groups import GroupReport
@@ -284,8 +284,8 @@ def plan(
         >>> answer.written("strategy")[:1]
         '{'
     """
-    from irtool.cli.plan import plan_answered, planned
-    from irtool.cli.plan_options import Algorithm, PlanOptions
+    from irtool.cli.plan.command import plan_answered, planned
+    from irtool.cli.plan.options import Algorithm, PlanOptions
 
     options = PlanOptions(
         algorithm=Algorithm(algorithm), to=devices, machine=machine, to_stages=stages,
@@ -536,8 +536,8 @@ def lint(
         >>> [each.code for each in irtool.lint("samples/mlp_rejected").result.items]
         ['STR001']
     """
-    from irtool.cli.lint import LintQuestion, lint_answered
-    from irtool.cli.lint_settings import settings_for
+    from irtool.cli.lint.command import LintQuestion, lint_answered
+    from irtool.cli.lint.settings import settings_for
 
     sources = [source] if isinstance(source, str | os.PathLike | Run) else source
     paths = [_path(one) for one in sources]
@@ -669,7 +669,7 @@ def _no_configuration() -> Configuration:
 def _cluster(
     source: Source | Mapping[int, Dump], context: Context, rank: int | None, graph: int | None
 ) -> Asked:
-    from irtool.cli.cluster_inputs import Asked
+    from irtool.cli.inputs.cluster import Asked
 
     paths: tuple[str, ...] = ()
     dumps: Mapping[int, Dump] = {}

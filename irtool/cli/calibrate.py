@@ -13,6 +13,7 @@ from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.kernels import step_times
 from irtool.cli import options
 from irtool.cli.answering import AnswerForm, write_answer
+from irtool.cli.inputs.profile import graph_that_ran, profile_at
 from irtool.cli.machines import named_machine
 from irtool.cli.measured_communication import (
     MeasuredCommunication,
@@ -21,7 +22,6 @@ from irtool.cli.measured_communication import (
 )
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
-from irtool.cli.profile_inputs import graph_that_ran, profile_at
 from irtool.cli.report import Failure, report_problems
 from irtool.cluster.calibrated_operators import (
     OperatorCalibration,

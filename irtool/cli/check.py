@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from irtool.cli import complete
 from irtool.cli import options as shared
 from irtool.cli.answering import Answered, FindingsForm, JudgedForm, tell, write_findings
-from irtool.cli.begin import begin_of, context_of, dumps_for_why, is_later, later_dump
 from irtool.cli.context import NO_DEVICES, ContextArguments, context_command, parallel_of
 from irtool.cli.declared import with_options
 from irtool.cli.failing import fails
-from irtool.cli.inputs import read_statements
+from irtool.cli.inputs.begin import begin_of, context_of, dumps_for_why, is_later, later_dump
+from irtool.cli.inputs.dumps import read_statements
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
 from irtool.cli.question import Question, RunOptions, question_of
@@ -203,7 +203,7 @@ def _saved(
     """``--strategy``: what a saved file says of the network, and what otherwise than another."""
     if options.strategy is None:
         return None
-    from irtool.cli.strategy_inputs import strategies_at
+    from irtool.cli.inputs.strategies import strategies_at
     from irtool.planning.files.saved_strategies import check_saved, file_changes
 
     path, old = options.strategy, options.strategy_before

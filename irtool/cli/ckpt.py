@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 from irtool.cli import options
 from irtool.cli.answering import AnswerForm, write_answer
 from irtool.cli.failing import FailLevel, FailOn, fails
+from irtool.cli.inputs.strategies import layouts_at, network_at
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
 from irtool.cli.report import Failure, note
-from irtool.cli.strategy_inputs import layouts_at, network_at
 from irtool.cluster.context.model import RunContext
 
 if TYPE_CHECKING:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from irtool.cli import options as shared
 from irtool.cli.answering import Answered, AnswerForm, tell
-from irtool.cli.begin import begin_of, context_of
 from irtool.cli.context import ContextArguments, context_command, parallel_of
 from irtool.cli.declared import with_options
 from irtool.cli.failing import fails
-from irtool.cli.inputs import read_statements
+from irtool.cli.inputs.begin import begin_of, context_of
+from irtool.cli.inputs.dumps import read_statements
+from irtool.cli.inputs.memory import sized, sizes_of
+from irtool.cli.inputs.profile import graph_that_ran, has_begin, measured_memory, profile_at
 from irtool.cli.machines import named_machine, with_overlap
-from irtool.cli.memory_inputs import sized, sizes_of
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
-from irtool.cli.profile_inputs import graph_that_ran, has_begin, measured_memory, profile_at
 from irtool.cli.question import Question, RunOptions, question_of
 from irtool.cli.report import Failure, report_problems
 from irtool.cluster.context.model import RunContext
@@ -234,7 +234,7 @@ def _slowest(
 
     ``read``: what was read first, for a folder with one stage.
     """
-    from irtool.cli.recover_inputs import begins_of
+    from irtool.cli.inputs.stages import begins_of
     from irtool.planning.cost.structure import structure_of
     from irtool.planning.plans.cost_report import step_cost
     from irtool.report.cost import CostView

@@ -18,8 +18,8 @@ from irtool.cli.context import ContextArguments, context_command, given_by
 from irtool.cli.declared import with_options
 from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.help import OUTPUT
+from irtool.cli.inputs.memory import size_of
 from irtool.cli.machines import named_machine
-from irtool.cli.memory_inputs import size_of
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
 from irtool.cli.prefetch import prefetch_classes

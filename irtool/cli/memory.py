@@ -12,8 +12,7 @@ from irtool.cli.answering import Answered, DrawnForm, tell
 from irtool.cli.context import ContextArguments, context_command
 from irtool.cli.declared import with_options
 from irtool.cli.failing import fails
-from irtool.cli.machines import named_machine
-from irtool.cli.memory_inputs import (
+from irtool.cli.inputs.memory import (
     Layout,
     RankDump,
     is_built,
@@ -25,6 +24,7 @@ from irtool.cli.memory_inputs import (
     target_of,
     with_sizes,
 )
+from irtool.cli.machines import named_machine
 from irtool.cli.output import Output
 from irtool.cli.parameters import Option
 from irtool.cli.question import Question, RunOptions, question_of

@@ -10,7 +10,7 @@ from typing import Annotated
 from irtool.cli import complete, options
 from irtool.cli.answering import DocumentForm, write_answer
 from irtool.cli.configuration import load_custom_rules, read_configuration
-from irtool.cli.lint_settings import known_rules
+from irtool.cli.lint.settings import known_rules
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
 from irtool.cli.report import Failure, note

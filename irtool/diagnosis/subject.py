@@ -22,7 +22,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, SourceLine
 from irtool.ir.graph import Node
 from irtool.ir.run import PassFile
-from irtool.ir.whole_model import Whole
+from irtool.ir.whole import Whole
 from irtool.planning.cost.structure import Structure, structure_of
 from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.sharding.check import check

@@ -8,8 +8,8 @@ from typing import Any
 from irtool.ir.display import Shown
 from irtool.ir.graph import DumpModel, LineEnds, Node
 from irtool.ir.table import to_arrow
-from irtool.ir.whole import inline
-from irtool.ir.whole_model import Whole
+from irtool.ir.whole import Whole
+from irtool.ir.whole.inlining import inline
 
 __all__ = ["Dump", "LineEnds", "dump_of", "dumps_of"]
 

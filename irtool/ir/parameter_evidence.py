@@ -1,7 +1,7 @@
 """What the operators of a graph do with its parameters: compute, update, add gradients.
 
-The graphs run as :mod:`irtool.ir.running` runs them, but only those statements that a parameter or
-a gradient may reach; most of a network is neither.
+The graphs run as :mod:`irtool.ir.whole.running` runs them, but only those statements that a
+parameter or a gradient may reach; most of a network is neither.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph, GraphParameter, Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING
 from irtool.ir.phases import Phase, is_optimizer, phases
-from irtool.ir.running import MAX_NODES, Bound, Frame, Runner, Step, step_of
 from irtool.ir.statement import PrimitiveTarget, nested_references
 from irtool.ir.values import NodeReference
-from irtool.ir.whole_model import Ran, Reason
+from irtool.ir.whole import Ran, Reason
+from irtool.ir.whole.running import MAX_NODES, Bound, Frame, Runner, Step, step_of
 
 _ASSIGNING = frozenset(("Assign", "AssignAdd", "AssignSub", "InplaceCopy"))
 _ADDS = ("AssignAdd",)

@@ -15,7 +15,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.phases import Phase, phases
 from irtool.ir.ties import Ties, ties, ties_between
-from irtool.ir.whole_model import Whole
+from irtool.ir.whole import Whole
 from irtool.linting.needs import DumpKind, Lacking
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext

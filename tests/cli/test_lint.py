@@ -85,7 +85,7 @@ def test_a_folder_of_many_compilations_is_walked_no_oftener_than_one_of_few(
         walks.append(folder)
         return load_run(folder)
 
-    monkeypatch.setattr("irtool.cli.begin.load_run", walked)
+    monkeypatch.setattr("irtool.cli.inputs.begin.load_run", walked)
     for number in range(5):
         shutil.copytree("mlp_rejected", f"many/{number}")
     assert len(found(capsys, "many", "--no-cache", "--select", "STR001")) == 5
@@ -256,7 +256,7 @@ def test_the_second_run_tells_the_same_from_the_cache(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = run(capsys, "mlp_rejected")
-    monkeypatch.setattr("irtool.cli.lint_call.lint_unit", nobody_works)
+    monkeypatch.setattr("irtool.cli.lint.linting.lint_unit", nobody_works)
     assert run(capsys, "mlp_rejected") == first
     Path("mlp_rejected").rename("elsewhere")
     assert run(capsys, "elsewhere")[1] == first[1].replace("mlp_rejected", "elsewhere")
@@ -325,7 +325,7 @@ def test_the_cache_knows_several_ranks(
     samples: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = run(capsys, str(samples / "pipeline_run"))
-    monkeypatch.setattr("irtool.cli.lint_call.lint_unit", nobody_works)
+    monkeypatch.setattr("irtool.cli.lint.linting.lint_unit", nobody_works)
     assert run(capsys, str(samples / "pipeline_run")) == first
 
 

@@ -120,7 +120,7 @@ subgraph @main() {
 
 
 def test_a_joined_view_keeps_each_rank_in_its_own_order(samples: Path) -> None:
-    from irtool.ir.whole import join
+    from irtool.ir.whole.inlining import join
 
     dumps = {
         rank: irtool.load(samples / f"pipeline_run/rank_{rank}/20_validate_0080.ir")

@@ -10,8 +10,8 @@ import irtool
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph, Node
 from irtool.ir.parameter_evidence import evidence
-from irtool.ir.running import MAX_NODES, Bound, Frame, Runner
-from irtool.ir.whole_model import Ran, Reason
+from irtool.ir.whole import Ran, Reason
+from irtool.ir.whole.running import MAX_NODES, Bound, Frame, Runner
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 

@@ -12,7 +12,8 @@ import pytest
 import irtool
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter
-from irtool.ir.whole import Whole, WholeNode, inline, join
+from irtool.ir.whole import Whole, WholeNode
+from irtool.ir.whole.inlining import inline, join
 
 
 def check(whole: Whole) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from irtool.cli.inputs import read_input
+from irtool.cli.inputs.dumps import read_input
 from irtool.cli.main import main
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
@@ -188,7 +188,7 @@ def test_fingerprints_of_what_cannot_be_judged_outlive_a_layer_that_is_added(
                 patch.setattr(type(rule("COM005")), "check", failing)
             else:
                 # An administrator may read whatever is there.
-                patch.setattr("irtool.cli.lint_work.read_input", _unreadable)
+                patch.setattr("irtool.cli.lint.work.read_input", _unreadable)
             main(["lint", str(folder), *words])
         findings = json.loads(answer.read_text(encoding="utf-8"))["findings"]
         found.append({each["fingerprint"] for each in findings if each["code"] == code})

@@ -6,7 +6,7 @@ import pytest
 
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
-from irtool.ir.whole_model import WholeNode
+from irtool.ir.whole import WholeNode
 from irtool.sharding.against.edges import chain_before
 from tests.sharding.network.small import Body, Small, Value, constant, tensor
 

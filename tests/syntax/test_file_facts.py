@@ -18,15 +18,15 @@ RAW = re.compile(
 MAY = {
     "where it is noted": {
         "syntax/file_facts.py", "syntax/reading.py", "syntax/run/folders.py",
-        "syntax/run/expanding.py", "cli/lint_work.py", "cli/parse_history.py",
+        "syntax/run/expanding.py", "cli/lint/work.py", "cli/parse/history.py",
     },
     "what irtool itself consists of, and what it keeps": {
         "syntax/grammar.py", "syntax/kept/__init__.py", "syntax/cache_files.py",
         "operators/table.py", "linting/registry.py", "linting/cache.py", "cli/kept_answers.py",
     },
     "memory that there is, sizes that decide who reads, outputs, and what is said of a mistake": {
-        "ir/limits.py", "cli/prefetch.py", "cli/lint_call.py", "cli/writing.py", "cli/opening.py",
-        "cli/main.py", "cli/start.py", "cli/complete.py", "cli/doctor.py",
+        "ir/limits.py", "cli/prefetch.py", "cli/lint/linting.py", "cli/writing.py",
+        "cli/opening.py", "cli/main.py", "cli/start.py", "cli/complete.py", "cli/doctor.py",
     },
 }  # fmt: skip
 OF_OTHER_COMMANDS = (

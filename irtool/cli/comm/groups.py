@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from irtool.cli import complete, options
 from irtool.cli.answering import Answered, DrawnForm, tell
-from irtool.cli.cluster_inputs import Asked, Rank, Read, machine_for, read_cluster
+from irtool.cli.inputs.cluster import Asked, Rank, Read, machine_for, read_cluster
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
 from irtool.cli.report import Failure, report_problems

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from irtool.cli import options
 from irtool.cli.answering import Answered, DrawnForm, tell
-from irtool.cli.cluster_inputs import Asked, Read, read_cluster, refuse_partial
 from irtool.cli.failing import FailLevel, FailOn, fails
-from irtool.cli.output import Output
-from irtool.cli.recorded_inputs import (
+from irtool.cli.inputs.cluster import Asked, Read, read_cluster, refuse_partial
+from irtool.cli.inputs.recorded import (
     nodes_of_launches,
     recorded_collectives,
     recorded_orders,
 )
+from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.hang import HangReport, play, unknown_parts
 from irtool.syntax import file_facts

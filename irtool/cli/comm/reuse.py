@@ -8,7 +8,7 @@ from typing import Annotated
 
 from irtool.cli import options
 from irtool.cli.answering import DrawnForm, write_answer
-from irtool.cli.cluster_inputs import Asked, Rank, Read, read_cluster, refuse_partial
+from irtool.cli.inputs.cluster import Asked, Rank, Read, read_cluster, refuse_partial
 from irtool.cli.output import Output
 from irtool.cli.parameters import Option
 from irtool.cli.report import Failure, note, report_problems

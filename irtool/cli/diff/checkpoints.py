@@ -114,6 +114,6 @@ def checkpoints_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[C
 def _layouts(path: str | None) -> StrategyFile | None:
     if path is None:
         return None
-    from irtool.cli.strategy_inputs import layouts_at
+    from irtool.cli.inputs.strategies import layouts_at
 
     return layouts_at(path)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from irtool.cli.answering import Answered, tell, write_answer
 from irtool.cli.diff.options import DiffOptions
-from irtool.cli.inputs import inputs_for, read_statements
+from irtool.cli.inputs.dumps import inputs_for, read_statements
 from irtool.cli.output import Output
 from irtool.cli.prefetch import prefetch_classes
 from irtool.cli.report import Failure, note, report_problems

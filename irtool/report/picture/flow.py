@@ -8,8 +8,7 @@ from typing import TypeAlias
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.operators import PLUMBING
 from irtool.ir.values import Scalar
-from irtool.ir.whole import WholeNode
-from irtool.ir.whole_model import WholeSource
+from irtool.ir.whole import WholeNode, WholeSource
 
 Origin: TypeAlias = WholeNode | GraphParameter
 """What stands at the tail of a link: a statement that is drawn, or a parameter."""

@@ -306,7 +306,7 @@ class Run:
         Raises:
             LookupError: there is no validate dump.
         """
-        from irtool.ir.whole import join
+        from irtool.ir.whole.inlining import join
 
         dumps: dict[int, Dump] = {}
         for compilation in self._one_a_stage(graph):

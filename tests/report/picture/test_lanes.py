@@ -11,7 +11,8 @@ import pytest
 
 import irtool
 from irtool.ir.phases import phases
-from irtool.ir.whole import Whole, join
+from irtool.ir.whole import Whole
+from irtool.ir.whole.inlining import join
 from irtool.report.picture.build import picture
 from irtool.report.picture.dot import dot_text
 from irtool.report.picture.material import material

@@ -11,7 +11,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 import irtool
-from irtool.ir.whole import join
+from irtool.ir.whole.inlining import join
 from irtool.report.page.svg import clean_svg
 from irtool.report.picture.build import Wishes, picture
 from irtool.report.picture.layout.place import Area, Layout, layout

@@ -1,0 +1,1 @@
+"""``irtool explain``: what a code means, and what a failed run says."""

@@ -1,0 +1,1 @@
+"""``irtool gate``: structural regressions against a golden dump, and budgets."""

@@ -1,0 +1,1 @@
+"""What commands read: dumps, clusters, profiles, strategies, recorded orders."""

@@ -1,0 +1,1 @@
+"""``irtool lint``: findings for a pull request."""

@@ -1,0 +1,1 @@
+"""``irtool parse``: what is in a dump."""

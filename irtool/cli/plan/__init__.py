@@ -1,0 +1,1 @@
+"""``irtool plan``: better strategies."""

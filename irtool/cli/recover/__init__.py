@@ -1,0 +1,1 @@
+"""``irtool recover``: devices or layers came or went."""

@@ -1,0 +1,1 @@
+"""``irtool viz``: a picture of a dump."""
