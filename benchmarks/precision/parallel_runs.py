@@ -2,10 +2,13 @@
 
     python benchmarks/precision/parallel_runs.py OUT --seed 3 --levels mix L1
 
-makes for each layout (tensor, data, sequence and pipeline parallel, micro-batches) a healthy run
-and runs with a planted fault, all really executed (gloo).  ``truth.json`` says of each what it is
-to be compared with, the layouts of both, and which operator and ranks are at fault.  Needs torch
-and mindstudio-probe; ``parallel_judge.py`` asks irtool.
+makes for each layout (tensor, data, sequence and pipeline parallel, micro-batches) healthy runs,
+which may add a bias in another order, and runs with a planted fault, all really executed (gloo).
+The seed draws the network too: its norm, a gated or plain MLP, biases, a cut head, sizes.
+``truth.json`` says of each run what it is to be compared with, the layouts of both, which ranks are
+at fault, and around which operators the fault enters: the first tensor of each rank that differs by
+a bit from the healthy run of the same layout.  Needs torch and mindstudio-probe;
+``parallel_judge.py`` asks irtool.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from dataclasses import dataclass
 import torch
 import torch.distributed as dist
 from msprobe.pytorch import PrecisionDebugger
+from runs import entry
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
@@ -44,6 +48,36 @@ class Cut:
         return "_".join([*words, *(["sp"] * self.sequence)]) or "single"
 
 
+@dataclass(frozen=True)
+class Style:
+    """What network is run, as the seed draws it.
+
+    Attributes:
+        is_rms, is_gated, has_bias: of its norms, its MLP and its products.
+        is_head_cut: tensor parallel ranks hold parts of the last product, and gather its result.
+        heads, width, words, length: sizes.
+        at: the layer where faults are planted.
+    """
+
+    is_rms: bool
+    is_gated: bool
+    has_bias: bool
+    is_head_cut: bool
+    heads: int
+    width: int
+    words: int
+    length: int
+    at: int
+
+    @classmethod
+    def drawn(cls, seed: int) -> Style:
+        draw = random.Random(seed)
+        heads = draw.choice((4, 8))
+        return cls(draw.random() < 0.5, draw.random() < 0.5, draw.random() < 0.75,
+                   draw.random() < 0.5, heads, heads * draw.choice((4, 6, 8)),
+                   draw.choice((60, 84)), draw.choice((12, 16)), draw.choice((0, 1)))  # fmt: skip
+
+
 class Here:
     """The process that this is."""
 
@@ -53,6 +87,7 @@ class Here:
     tp_group = dp_group = None
     at = 1
     is_half = False
+    style = Style.drawn(0)
 
 
 def site(name: str, at: int, rank: int | None = None) -> bool:
@@ -125,12 +160,55 @@ class ScatterOut(torch.autograd.Function):
         return torch.cat(parts, 1), None
 
 
+class GatherColumns(torch.autograd.Function):
+    """Columns that ranks computed are put beside each other."""
+
+    @staticmethod
+    def forward(ctx, x):
+        parts = [torch.empty_like(x) for _ in range(Here.cut.tp)]
+        dist.all_gather(parts, x.contiguous(), group=Here.tp_group)
+        return torch.cat(parts, -1)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.chunk(Here.cut.tp, -1)[Here.tp].contiguous()
+
+
 class ColumnParallelLinear(nn.Linear):
     pass
 
 
+class Share(torch.autograd.Function):
+    """A rank's share of what all of them add up to."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x / Here.cut.tp
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
 class RowParallelLinear(nn.Linear):
-    pass
+    """Ranks hold rows of the matrix and the whole bias, which is added once, whenever that is."""
+
+    at = -1
+
+    def forward(self, x):
+        fault, bias = Here.fault, self.bias
+        if bias is None:
+            return self.summed(F.linear(x, self.weight))
+        if fault == "bias_on_all" and self.at == Here.at:
+            return self.summed(F.linear(x, self.weight, bias))
+        if fault == "order_first_rank":
+            return self.summed(F.linear(x, self.weight, bias if Here.tp == 0 else None))
+        if fault == "order_shared":
+            return self.summed(F.linear(x, self.weight, Share.apply(bias)))
+        return self.summed(F.linear(x, self.weight)) + bias
+
+    def summed(self, x):
+        return (ScatterOut if Here.cut.sequence else ReduceOut).apply(x, self.at)
 
 
 def cut_linear(whole: nn.Linear, axis: int, at: int, name: str) -> nn.Linear:
@@ -144,25 +222,49 @@ def cut_linear(whole: nn.Linear, axis: int, at: int, name: str) -> nn.Linear:
     kind = (ColumnParallelLinear, RowParallelLinear)[axis]
     sizes = [whole.in_features, whole.out_features]
     sizes[1 - axis] //= tp
-    made = nn.utils.skip_init(kind, sizes[0], sizes[1], bias=False)  # draws no numbers
+    biased = whole.bias is not None
+    made = nn.utils.skip_init(kind, sizes[0], sizes[1], bias=biased)  # draws no numbers
     with torch.no_grad():
         made.weight.copy_(whole.weight.chunk(tp, axis)[part])
+        if biased:
+            made.bias.copy_(whole.bias if axis else whole.bias.chunk(tp)[part])
+    made.at = at if name == "o" else -1
     return made
+
+
+class Rms(nn.Module):
+    """Divided by the root of the mean square."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(1 + 0.1 * torch.randn(width))
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+
+def norm_of(width: int) -> nn.Module:
+    if Here.style.is_rms:
+        return Rms(width)
+    norm = nn.LayerNorm(width)
+    with torch.no_grad():
+        norm.weight.add_(0.1 * torch.randn(width))
+        norm.bias.add_(0.1 * torch.randn(width))
+    return norm
 
 
 class Block(nn.Module):
     def __init__(self, width: int, heads: int, at: int) -> None:
         super().__init__()
         self.at, self.heads, self.size = at, heads // Here.cut.tp, width // heads
-        self.n1, self.n2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        wide = {name: nn.Linear(width, width, bias=False) for name in "qkvo"}
-        wide["up"] = nn.Linear(width, 2 * width, bias=False)
-        wide["down"] = nn.Linear(2 * width, width, bias=False)
-        with torch.no_grad():
-            for norm in (self.n1, self.n2):
-                norm.weight.add_(0.1 * torch.randn(width))
-                norm.bias.add_(0.1 * torch.randn(width))
-            if site("other_replica", at) and Here.tp + Here.dp == Here.cut.tp + Here.cut.dp - 2:
+        style = Here.style
+        self.n1, self.n2 = norm_of(width), norm_of(width)
+        wide = {name: nn.Linear(width, width, bias=style.has_bias) for name in "qkvo"}
+        for name in ("up", "gate")[: 1 + style.is_gated]:
+            wide[name] = nn.Linear(width, 2 * width, bias=style.has_bias)
+        wide["down"] = nn.Linear(2 * width, width, bias=style.has_bias)
+        if site("other_replica", at) and Here.tp + Here.dp == Here.cut.tp + Here.cut.dp - 2:
+            with torch.no_grad():
                 self.n2.weight.mul_(1.01)
         for name, linear in wide.items():
             setattr(self, name, cut_linear(linear, int(name in ("o", "down")), at, name))
@@ -172,11 +274,21 @@ class Block(nn.Module):
             return x
         return GatherIn.apply(x, True) if Here.cut.sequence else CopyIn.apply(x, self.at)
 
-    def out(self, x, which: str):
-        if Here.cut.tp == 1:
-            return x
-        at = self.at if which == "o" else -1
-        return ScatterOut.apply(x, at) if Here.cut.sequence else ReduceOut.apply(x, at)
+    def added(self, x, product: nn.Linear, h):
+        """The residual and a product, in one order of additions or another."""
+        if product.bias is None or Here.fault not in ("order_last", "order_residual_last"):
+            return x + product(h)
+        y = F.linear(h, product.weight)
+        if isinstance(product, RowParallelLinear):
+            y = product.summed(y)
+        return x + y + product.bias if Here.fault == "order_last" else (y + product.bias) + x
+
+    def activated(self, h):
+        if site("rounded_on_one_rank", self.at, Here.cut.size - 1):
+            h = h.to(torch.float8_e5m2 if Here.is_half else torch.bfloat16).to(h.dtype)
+        if Here.style.is_gated:
+            return F.silu(h * 1.03) / 1.03 if site("activation", self.at) else F.silu(h)
+        return F.gelu(h, approximate="tanh" if site("activation", self.at) else "none")
 
     def forward(self, x):
         h = self.into(self.n1(x))
@@ -190,11 +302,13 @@ class Block(nn.Module):
         scores = torch.matmul(q, k.transpose(-1, -2)) * self.size**-0.5
         mask = torch.ones(t, t, dtype=torch.bool).tril(1 if site("mask_shift", self.at) else 0)
         y = torch.matmul(torch.softmax(scores.masked_fill(~mask, float("-inf")), -1), v)
-        y = self.o(y.transpose(1, 2).reshape(b, t, self.heads * self.size))
-        x = x + self.out(y, "o")
-        h = self.up(self.into(self.n2(x)))
-        h = F.gelu(h, approximate="tanh" if site("activation", self.at) else "none")
-        return x + self.out(self.down(h), "down")
+        x = self.added(x, self.o, y.transpose(1, 2).reshape(b, t, self.heads * self.size))
+        h = self.into(self.n2(x))
+        if Here.style.is_gated:
+            h = self.activated(self.gate(h)) * self.up(h)
+        else:
+            h = self.activated(self.up(h))
+        return self.added(x, self.down, h)
 
 
 class Decoder(nn.Module):
@@ -202,7 +316,9 @@ class Decoder(nn.Module):
         super().__init__()
         self.embed = nn.Embedding(words, width)
         self.layers = nn.ModuleList([Block(width, heads, n) for n in range(layers)])
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
+        self.norm, self.head = norm_of(width), nn.Linear(width, words, bias=False)
+        if Here.style.is_head_cut:
+            self.head = cut_linear(self.head, 0, -1, "head")
 
     def stage(self, x):
         """What this pipeline stage computes."""
@@ -215,9 +331,14 @@ class Decoder(nn.Module):
             x = layer(x)
         if Here.pp == pp - 1:
             x = self.norm(x)
+            is_cut = Here.style.is_head_cut and Here.cut.tp > 1
             if Here.cut.sequence:
-                x = GatherIn.apply(x, False)
+                x = GatherIn.apply(x, is_cut)
+            elif is_cut:
+                x = CopyIn.apply(x, -1)
             x = self.head(x)
+            if is_cut:
+                x = GatherColumns.apply(x)
         return x
 
 
@@ -288,11 +409,10 @@ def rank_main(out: str, cut: Cut, rank: int, fault: str, level: str, seed: int, 
         meet = f"file://{out}/meet"
         dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=cut.size)
         groups(cut)
-    draw = random.Random(seed)
-    heads, width, words = 4, 4 * draw.choice((8, 12)), draw.choice((61, 80))
-    length, batch = draw.choice((12, 16)), 8
+    Here.style = style = Style.drawn(seed)
+    Here.at, width, words, length, batch = style.at, style.width, style.words, style.length, 8
     torch.manual_seed(seed)
-    model = Decoder(width, heads, words, 4)
+    model = Decoder(width, style.heads, words, 4)
     torch.manual_seed(seed + 1)
     tokens = torch.randint(0, words, (batch, length + 1))
     if fault == "wrong_data" and rank == (cut.size // cut.pp) - 1:
@@ -344,8 +464,13 @@ def execute(out: str, cut: Cut, fault: str, level: str, seed: int, task: str = "
     return good
 
 
-AXES = {f"layers.*.{name}.weight": int(name in ("o", "down"))
-        for name in ("q", "k", "v", "o", "up", "down")}  # fmt: skip
+def axes(style: Style) -> dict[str, int]:
+    """The axis that tensor parallel ranks cut of each parameter."""
+    rows = {f"layers.*.{name}.weight": 1 for name in ("o", "down")}
+    columns = {f"layers.*.{name}.{kind}": 0 for name in ("q", "k", "v", "up", "gate")
+               for kind in ("weight", "bias")}  # fmt: skip
+    return rows | columns | ({"head.weight": 0} if style.is_head_cut else {})
+
 
 SINGLE = Cut()
 LAYOUTS = (
@@ -366,27 +491,40 @@ def _one_stage(cut: Cut) -> bool:
     return cut.size > 1 and cut.pp == 1
 
 
+def _biased(cut: Cut, style: Style) -> bool:
+    return cut.tp > 1 and style.has_bias
+
+
 FAULTS = {
-    # which layouts can have it, and parts of the names of operators that count as its place
-    "scale_inside": (lambda c: c.tp > 1 or c.dp > 1, ("__mul__", "matmul")),
-    "scale_one_rank": (_one_stage, ("__mul__", "matmul", "layers.1")),
-    "mask_shift": (_several, ("masked_fill", "softmax", "tril")),
-    "activation": (_several, ("gelu",)),
-    "missing_sum": (_tensor, ("linear", "__add__", "layers.1")),
-    "mean_for_sum": (_tensor, ("all_reduce", "__truediv__", "__add__", "layers.1")),
-    "missing_backward_sum": (lambda c: c.tp > 1 and not c.sequence,
-                             ("layer_norm", "linear", "layers.1")),
-    "wrong_slice": (_tensor, ("linear", "layers.1.up")),
-    "wrong_data": (_one_stage, ("embedding", "embed")),
-    "other_replica": (_one_stage, ("layer_norm", "layers.1.n2")),
-    "scaled_transfer": (lambda c: c.pp > 1, ("layer_norm", "send", "recv", "__add__", "layers.2")),
-    "loss_not_divided": (lambda c: c.micro > 1 and c.dp == 1, ()),  # told as a setting
-}  # fmt: skip
+    # which layouts can have it
+    "scale_inside": lambda c, s: c.tp > 1 or c.dp > 1,
+    "scale_one_rank": lambda c, s: _one_stage(c),
+    "mask_shift": lambda c, s: _several(c),
+    "activation": lambda c, s: _several(c),
+    "missing_sum": lambda c, s: _tensor(c),
+    "mean_for_sum": lambda c, s: _tensor(c),
+    "missing_backward_sum": lambda c, s: c.tp > 1 and not c.sequence,
+    "wrong_slice": lambda c, s: _tensor(c),
+    "bias_on_all": _biased,
+    "rounded_on_one_rank": lambda c, s: _one_stage(c),
+    "wrong_data": lambda c, s: _one_stage(c),
+    "other_replica": lambda c, s: _one_stage(c),
+    "scaled_transfer": lambda c, s: c.pp > 1,
+    "loss_not_divided": lambda c, s: c.micro > 1 and c.dp == 1,  # told as a setting
+}
+
+HEALTHY = {
+    "order_last": lambda c, s: s.has_bias,
+    "order_residual_last": lambda c, s: s.has_bias,
+    "order_first_rank": _biased,
+    "order_shared": _biased,
+}
+"""Other orders of the same additions."""
 
 
 def at_fault(fault: str, cut: Cut) -> list[int]:
     """Ranks that have to be named; empty where it is all of them, or a fault of no rank."""
-    if fault in ("scale_one_rank", "other_replica"):
+    if fault in ("scale_one_rank", "other_replica", "rounded_on_one_rank"):
         return [cut.size - 1]
     if fault == "wrong_data":
         return [cut.size // cut.pp - 1]
@@ -396,10 +534,16 @@ def at_fault(fault: str, cut: Cut) -> list[int]:
     return []
 
 
-def side(cut: Cut) -> dict[str, object]:
+def side(cut: Cut, style: Style) -> dict[str, object]:
     """The layout file's part for a run."""
     return {"tensor_parallel": cut.tp, "data_parallel": cut.dp, "pipeline_parallel": cut.pp,
-            "batch": 0, "parameters": AXES if cut.tp > 1 else {}}  # fmt: skip
+            "batch": 0, "parameters": axes(style) if cut.tp > 1 else {}}  # fmt: skip
+
+
+def entries(healthy: str, faulty: str, cut: Cut, ranks: list[int]) -> list[str]:
+    """Operators around the place where the ranks at fault first differ from a healthy run."""
+    folders = [f"rank{rank}" for rank in ranks or range(cut.size)] if cut.size > 1 else [""]
+    return sorted({name for folder in folders for name in entry(healthy, faulty, folder)})
 
 
 def main() -> int:
@@ -409,6 +553,7 @@ def main() -> int:
     parser.add_argument("--levels", nargs="*", default=["mix", "L1"])
     parser.add_argument("--only", nargs="*", help="layouts, by name")
     parser.add_argument("--faults", type=int, default=99, help="of each layout")
+    parser.add_argument("--healthy", type=int, default=3, help="of each layout")
     parser.add_argument("--half", action="store_true", help="all of it in BFloat16")
     asked = parser.parse_args()
     out = os.path.abspath(asked.out)
@@ -417,28 +562,33 @@ def main() -> int:
     truth: dict[str, dict[str, object]] = {}
     for level in asked.levels:
         seed = draw.randrange(10**6)
-        base = f"{level}-single"
+        base, style = f"{level}-single", Style.drawn(seed)
         execute(f"{out}/{base}", SINGLE, "none", level, seed)
         for cut in LAYOUTS:
             if asked.only and cut.named() not in asked.only:
                 continue
-            able = [fault for fault, (can, _) in FAULTS.items() if can(cut)]
+            able = [fault for fault, can in FAULTS.items() if can(cut, style)]
             chosen = draw.sample(able, min(len(able), asked.faults))
-            for fault in ("none", *chosen):
+            well = [order for order, can in HEALTHY.items() if can(cut, style)]
+            well = ["none", *draw.sample(well, min(len(well), asked.healthy - 1))]
+            for fault in (*well, *chosen):
                 name = f"{level}-{cut.named()}-{fault}"
                 if not execute(f"{out}/{name}", cut, fault, level, seed):
                     continue
                 others = [(base, SINGLE)]
                 if cut.tp == 4:
                     others.append((f"{level}-tp2-none", Cut(tp=2)))
+                ranks = at_fault(fault, cut)
+                twin = f"{out}/{level}-{cut.named()}-none"
+                names = [] if fault in well else entries(twin, f"{out}/{name}", cut, ranks)
                 for reference, other in others:
                     if not os.path.exists(f"{out}/{reference}/done"):
                         continue
                     truth[f"{name} vs {reference}"] = {
-                        "left": reference, "right": name, "fault": fault,
-                        "names": FAULTS[fault][1] if fault != "none" else (),
-                        "ranks": at_fault(fault, cut),
-                        "layout": {"left": side(other), "right": side(cut)},
+                        "left": reference, "right": name, "healthy": fault in well, "fault": fault,
+                        "names": names, "ranks": ranks,
+                        "micro_batches": cut.micro,
+                        "layout": {"left": side(other, style), "right": side(cut, style)},
                     }  # fmt: skip
                 with open(f"{out}/truth.json", "w") as stream:
                     json.dump(truth, stream, indent=1)

@@ -148,15 +148,23 @@ def forked(*asked) -> bool:
     return os.waitpid(child, 0)[1] == 0
 
 
-def entry(left: str, right: str) -> list[str]:
-    """Names of the operators around the first one in which two runs of one backend differ."""
+def entry(left: str, right: str, rank: str = "") -> list[str]:
+    """Names of the operators around the first one in which two runs of one backend differ.
+
+    Args:
+        left: the healthy run.
+        right: the other.
+        rank: the folder of the rank; the first one, if it is not given.
+    """
     import zlib
 
     sides = []
     for path in (left, right):
-        with open(os.path.join(path, "step0", _rank(path), "dump.json")) as stream:
+        with open(os.path.join(path, "step0", rank or _rank(path), "dump.json")) as stream:
             sides.append(list(json.load(stream)["data"].items()))
-    folders = [os.path.join(p, "step0", _rank(p), "dump_tensor_data") for p in (left, right)]
+    folders = [
+        os.path.join(p, "step0", rank or _rank(p), "dump_tensor_data") for p in (left, right)
+    ]
 
     def values(side: int, item) -> object:
         if isinstance(item, dict) and item.get("data_name"):

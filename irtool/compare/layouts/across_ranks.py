@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from irtool.compare.layouts.alignment import same_operators_of
+from irtool.compare.layouts.additions import regrouped_additions
+from irtool.compare.layouts.alignment import OWN_CALL, is_collective, same_operators_of
 from irtool.compare.layouts.assembled import Assembled, Assembler, Odd
 from irtool.compare.layouts.chained import (
     Chained,
@@ -22,11 +24,13 @@ from irtool.compare.tensors.facts import Differing, Kind
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
 from irtool.compare.tensors.judging.past import Training
 from irtool.compare.tensors.judging.verdict import Judged
-from irtool.compare.tensors.measuring.measure import Scheduler, measure_arrays
-from irtool.compare.tensors.model import TensorRun
+from irtool.compare.tensors.measuring.measure import Scheduler, complete, measure_arrays
+from irtool.compare.tensors.model import Columns, Op, TensorRun
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
 
+_SAME_NUMBERS = 1e-6
+"""Relative difference of figures of one tensor that two calls show."""
 _NAMED = 0.1
 """Share of the largest error from which on a rank is named."""
 
@@ -160,8 +164,9 @@ def _compare(
     sides: tuple[Chained, Chained], name: str, schedule: Scheduler | None, training: Training
 ) -> AcrossRanks:
     folder = tempfile.TemporaryDirectory(prefix="irtool-diff-")
-    pairs = same_operators_of(sides[0].run, sides[1].run)
-    assembled = Assembler(sides, folder.name).assemble(pairs)
+    regrouped = regrouped_additions(sides, same_operators_of(sides[0].run, sides[1].run))
+    sides, pairs = regrouped.sides, regrouped.pairs
+    assembled = Assembler(sides, folder.name).assemble(pairs, regrouped.unsummed)
     comparison = compare_tensors(
         sides[0].run,
         sides[1].run,
@@ -186,6 +191,8 @@ def _settle(across: AcrossRanks, pairs: Mapping[int, int]) -> None:
         candidates.append((place, 0, _of_odd(across, odd, partners)))
     if first is not None:
         first.ranks = _ranks_at_fault(across, first)
+        if first.entered and not first.parameter and first.output and not first.maker_right:
+            _name_maker(across, first, pairs)
         candidates.append((first.pair.left.index, 1, first))
     if candidates:
         comparison.first = min(candidates, key=lambda row: row[:2])[2]
@@ -253,6 +260,53 @@ def _odd_ranks(across: AcrossRanks, which: int, first: Judged) -> tuple[int, ...
         return ()
     worst = max(errors.values())
     return tuple(sorted(rank for rank, error in errors.items() if error > _NAMED * worst))
+
+
+def _name_maker(across: AcrossRanks, first: Judged, pairs: Mapping[int, int]) -> None:
+    """Name the call without a partner that gives what is off, as the rank at fault has it.
+
+    A call that one rank alone makes stands in no other's place, and what a pipeline stage receives
+    was made on the one before.
+    """
+    assert first.output is not None
+    side, op, paired = across.sides[1], first.pair.right, set(pairs.values())
+    label = side.run.columns.labels[first.output[1]]
+    parts = side.ops[op.index].parts
+    wanted: dict[int, tuple[float, ...]] = {}
+    for rank, part in parts.values():
+        columns = side.runs[rank].columns
+        place = next((p for p in part.tensors if columns.labels[p] == label), None)
+        if place is not None and (not first.ranks or rank in first.ranks):
+            wanted.setdefault(rank, _figures(columns, place))
+    for item in side.ops[: op.index]:
+        if item.op.index in paired or item.op.is_module:
+            continue
+        if first.maker_right is not None and is_collective(item.op):
+            continue
+        makers = {owner for owner, call in item.parts.values()
+                  if _gives(side.runs[owner].columns, call, wanted)}  # fmt: skip
+        if makers:
+            first.maker_right = item.op
+            if OWN_CALL in item.op.name:
+                first.ranks = tuple(sorted(makers))
+
+
+def _gives(columns: Columns, call: Op, wanted: Mapping[int, tuple[float, ...]]) -> bool:
+    """Whether a call gives what one of the ranks reads."""
+    return any(
+        _are_one(own, _figures(columns, place)) for place in call.outputs for own in wanted.values()
+    )
+
+
+def _figures(columns: Columns, place: int) -> tuple[float, ...]:
+    if math.isnan(columns.norm[place]):
+        complete(columns, place, False)
+    return columns.most[place], columns.least[place], columns.norm[place]
+
+
+def _are_one(ours: tuple[float, ...], theirs: tuple[float, ...]) -> bool:
+    """Whether two calls show one tensor."""
+    return all(math.isclose(a, b, rel_tol=_SAME_NUMBERS) for a, b in zip(ours, theirs, strict=True))
 
 
 def _all(parts: Mapping[Coordinate, object]) -> Sequence[Coordinate]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from irtool.compare.layouts.additions import ADD_UP, Unsummed
 from irtool.compare.layouts.alignment import is_collective
 from irtool.compare.layouts.chained import Chained, Coordinate
 from irtool.compare.layouts.figures import joined_figures
@@ -17,7 +18,7 @@ from irtool.compare.layouts.parts import Across, Degrees, Partition, partitions
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
 from irtool.compare.tensors.measuring.measure import measure_arrays
-from irtool.compare.tensors.model import NAN, Op
+from irtool.compare.tensors.model import NAN, Columns, Op
 from irtool.compare.tensors.semantics import family, is_random
 
 if TYPE_CHECKING:
@@ -29,19 +30,19 @@ _UNITS = 8.0
 """The same in units of a coarser type."""
 _SURE = 1e-3
 """Relative error from which down a way to put parts together is surely the right one."""
+_SAME_FIGURES = 1e-5
+"""What figures of one tensor may be off by on other ranks, relative to its norm."""
+_OTHER_TERMS = 0.02
+"""The same from which on gradients are surely others."""
 _MOST_PARTITIONS = 12
-_ADD_UP = (
-    "all_reduce",
-    "reduce_scatter",
-    "reduce_scatter_tensor",
-    "_reduce_scatter_base",
-    "reduce",
-)
 _LINEAR = ("view", "cast", "collective")
 _MEANS = ("loss", "reduce")
 
 Values = dict[Coordinate, "NDArray[Any]"]
 _Both: TypeAlias = "tuple[NDArray[Any], NDArray[Any]]"
+_Row: TypeAlias = tuple[float, float, float, float]
+"""Largest, smallest, mean, norm."""
+_Rows: TypeAlias = dict[Coordinate, _Row]
 _Best: TypeAlias = tuple[float, tuple[Partition, Partition], _Both, tuple[Across, Across]]
 """Error of a way to put a tensor together on both sides, that way, what it gives, its sums."""
 
@@ -99,13 +100,20 @@ class Assembler:
         self.reduced = tuple(_reduced(side) for side in sides)
         self._has_factor = False
         self._is_told = False
+        self._given: dict[int, set[_Row]] = {}
 
-    def assemble(self, pairs: Mapping[int, int]) -> Assembled:
+    def assemble(self, pairs: Mapping[int, int], unsummed: Sequence[Unsummed] = ()) -> Assembled:
         """Put together what both sides have.
 
         Args:
             pairs: indices of operators that are the same one.
+            unsummed: products whose terms are added to before ranks are added up.
         """
+        for item in unsummed:
+            parts = self.sides[item.which].ops[item.op].parts
+            ranks = tuple(sorted({rank for rank, _ in parts.values()}))
+            why = self._why_unsummed(item.which, "what it adds to")
+            self.found.odd.append(Odd(item.which, item.op, ranks, math.nan, why))
         for a in sorted(pairs):
             self._pair(a, pairs[a])
         return self.found
@@ -237,7 +245,9 @@ class Assembler:
             else:
                 return []
         tensor: list[Across] = ["same"]
-        if partition.tensor is None and not self._alike(which, values, 2):
+        if partition.tensor is None and self._is_shared_bias(which, index, label):
+            tensor = ["same", "sum"]
+        elif partition.tensor is None and not self._alike(which, values, 2):
             if op.phase == "backward":
                 tensor = ["same", "sum"]
             elif self._is_partial(which, index, label, partition, values):
@@ -268,6 +278,11 @@ class Assembler:
                 if partition.tensor == contracted:
                     return True
         return False
+
+    def _is_shared_bias(self, which: int, index: int, label: str) -> bool:
+        """Whether it is the bias of a product over a cut axis: each rank may add its share."""
+        return label == "input.2" and self.degrees[which].tensor > 1 and self._contracts(
+            which, index)  # fmt: skip
 
     # -- what is wrong between ranks
 
@@ -313,12 +328,15 @@ class Assembler:
                     self.partial[which].update(_sums(values))
             return
         ranks = tuple(sorted({rank for rank, _ in self.sides[which].ops[index].parts.values()}))
-        why = (
-            f"{', '.join(given)} is a partial sum on each of {self.degrees[which].tensor} tensor "
-            "parallel ranks: it is read before anything added it up"
-        )
+        why = self._why_unsummed(which, ", ".join(given))
         others = [item for item in self.found.odd if (item.which, item.op) != (which, index)]
         self.found.odd = [*others, Odd(which, index, ranks, math.nan, why)]  # why they differ
+
+    def _why_unsummed(self, which: int, what: str) -> str:
+        return (
+            f"{what} is a partial sum on each of {self.degrees[which].tensor} tensor "
+            "parallel ranks: it is read before anything added it up"
+        )
 
     def _unreduced_gradient(self, which: int, index: int, label: str, values: Values) -> None:
         """Terms of a gradient that are read as if they were whole."""
@@ -327,6 +345,36 @@ class Assembler:
             return
         if _sums(values) & self.reduced[which] or not self._hands_gradients_on(which, index):
             return
+        self._tell_unreduced(which, index, label)
+
+    def _unreduced_gradient_by_figures(
+        self, which: int, index: int, label: str, rows: Sequence[_Row]
+    ) -> None:
+        """The same where there are figures alone: tensor parallel ranks read other gradients."""
+        op = self.sides[which].ops[index].op
+        if op.phase != "backward" or not label.startswith("input") or self._is_told:
+            return
+        if family(op.type) in (*_LINEAR, "matmul", "sum") or op.is_module:
+            return
+        if _same_figures(rows, _OTHER_TERMS) or not self._hands_gradients_on(which, index):
+            return
+        if self._is_reduced_by_figures(which, rows):
+            return
+        self._tell_unreduced(which, index, label)
+
+    def _is_reduced_by_figures(self, which: int, rows: Sequence[_Row]) -> bool:
+        """Whether a collective is given it, to add it up."""
+        if which not in self._given:
+            given: set[_Row] = set()
+            for item in self.sides[which].ops:
+                if is_collective(item.op) and item.op.type in ADD_UP:
+                    for rank, part in item.parts.values():
+                        columns = self.sides[which].runs[rank].columns
+                        given.update(_row(columns, place) for place in part.inputs)
+            self._given[which] = given
+        return bool(self._given[which].intersection(rows))
+
+    def _tell_unreduced(self, which: int, index: int, label: str) -> None:
         self._is_told = True
         ranks = tuple(sorted({rank for rank, _ in self.sides[which].ops[index].parts.values()}))
         why = (
@@ -439,20 +487,24 @@ class Assembler:
     ) -> str:
         """The same of figures: slices can be put together by them, sums cannot."""
         choice = possible[0]
-        made: list[tuple[float, float, float, float]] = []
+        made: list[_Row] = []
         for which in (0, 1):
             rows = self._figures(which, indices[which], places[which])
             if rows is None:
                 return "a rank lacks it"
             partition = choice[which]
+            label = self.sides[which].run.columns.labels[places[which]]
+            if self._is_shared_bias(which, indices[which], label):
+                rows = self._summed_bias(which, indices, places, rows)
             if partition.tensor is None and partition.batch is None:
                 self._add_replica_by_figures(which, indices, places, rows, is_parameter)
-            cells: dict[tuple[int, int], list[tuple[float, float, float, float]]] = {}
+            cells: dict[tuple[int, int], list[_Row]] = {}
             for coordinate, row in sorted(rows.items()):
                 cells.setdefault(coordinate[:2], []).append(row)
-            over: list[tuple[float, float, float, float]] = []
+            over: list[_Row] = []
             for row in cells.values():
                 if partition.tensor is None and not _same_figures(row):
+                    self._unreduced_gradient_by_figures(which, indices[which], label, row)
                     return "its ranks hold other figures: terms of a sum, which figures do not tell"
                 over.append(joined_figures(row) if partition.tensor is not None else row[0])
             if partition.batch is None and not _same_figures(over) and not is_parameter:
@@ -466,8 +518,22 @@ class Assembler:
                 most, least, mean, norm = made[which]
                 made[which] = most * factor, least * factor, mean * factor, norm * factor
         for which in (0, 1):
+            self.found.partitions[which, places[which]] = choice[which]
             self._state(which, places[which], choice[which].whole, made[which])
         return ""
+
+    def _summed_bias(
+        self, which: int, indices: tuple[int, int], places: tuple[int, int], rows: _Rows
+    ) -> _Rows:
+        """A bias that each rank adds its share of, as the whole that it is on the other side."""
+        others = self._figures(1 - which, indices[1 - which], places[1 - which])
+        degree = self.degrees[which].tensor
+        whole = {
+            coordinate: (row[0] * degree, row[1] * degree, row[2] * degree, row[3] * degree)
+            for coordinate, row in rows.items()
+        }
+        expected = list(others.values()) if others else []
+        return whole if expected and _same_figures([*whole.values(), *expected]) else rows
 
     def _find_factor_by_norms(self, ours: float, theirs: float) -> None:
         """How many times too large gradients are, as their norms say it."""
@@ -491,7 +557,7 @@ class Assembler:
         which: int,
         indices: tuple[int, int],
         places: tuple[int, int],
-        rows: Mapping[Coordinate, tuple[float, float, float, float]],
+        rows: Mapping[Coordinate, _Row],
         is_parameter: bool,
     ) -> None:
         """Ranks that are given other weights or indices than the other run."""
@@ -521,12 +587,10 @@ class Assembler:
             )
             self.found.odd.append(Odd(which, index, ranks, max(odd.values()), why, label))
 
-    def _figures(
-        self, which: int, index: int, place: int
-    ) -> dict[Coordinate, tuple[float, float, float, float]] | None:
+    def _figures(self, which: int, index: int, place: int) -> _Rows | None:
         side = self.sides[which]
         label = side.run.columns.labels[place]
-        rows: dict[Coordinate, tuple[float, float, float, float]] = {}
+        rows: _Rows = {}
         for coordinate in _coordinates(side):
             part = side.ops[index].parts.get(coordinate)
             if part is None:
@@ -535,7 +599,7 @@ class Assembler:
             p = next((p for p in part[1].tensors if columns.labels[p] == label), None)
             if p is None:
                 return None
-            rows[coordinate] = columns.most[p], columns.least[p], columns.mean[p], columns.norm[p]
+            rows[coordinate] = _row(columns, p)
         return rows
 
     def _state(
@@ -610,7 +674,7 @@ def _reduced(side: Chained) -> set[int]:
         return sums
     for item in side.ops:
         op = item.op
-        if not is_collective(op) or op.type not in _ADD_UP:
+        if not is_collective(op) or op.type not in ADD_UP:
             continue
         for rank, part in item.parts.values():
             columns = side.runs[rank].columns
@@ -634,6 +698,10 @@ def _checksum(value: NDArray[Any]) -> int:
     return zlib.crc32(np.ascontiguousarray(value).tobytes(), value.size)
 
 
+def _row(columns: Columns, place: int) -> _Row:
+    return columns.most[place], columns.least[place], columns.mean[place], columns.norm[place]
+
+
 def _groups(values: Values, digit: int) -> list[list[Coordinate]]:
     """Coordinates that differ in one digit alone (0: data parallel number and micro-batch)."""
     groups: dict[tuple[int, ...], list[Coordinate]] = {}
@@ -655,9 +723,11 @@ def _apart(values: Values, group: Sequence[Coordinate]) -> dict[Coordinate, floa
     }
 
 
-def _same_figures(rows: Sequence[tuple[float, ...]]) -> bool:
+def _same_figures(rows: Sequence[tuple[float, ...]], tolerance: float = _SAME_FIGURES) -> bool:
+    """Whether figures are those of one tensor: what they are off by is small beside its norm."""
+    scale = max((abs(row[3]) for row in rows if math.isfinite(row[3])), default=0.0)
     return all(
-        math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-9)
+        a == b or abs(a - b) <= tolerance * max(scale, abs(a), abs(b))
         for row in rows[1:]
         for a, b in zip(rows[0], row, strict=True)
         if not (math.isnan(a) or math.isnan(b))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from irtool.compare.layouts.alignment import calls_aligned, is_collective
+from irtool.compare.layouts.alignment import OWN_CALL, calls_aligned, is_collective
 from irtool.compare.layouts.declared import SideLayout
 from irtool.compare.tensors.model import Columns, Op, TensorRun
 
@@ -99,7 +99,7 @@ def chained(runs: Mapping[int, TensorRun], layout: SideLayout, micro: int) -> Ch
                 logical.parts.setdefault((data, number, tensor), (rank, op))
             naming.next_stage()
     ordered = sorted(ops.values(), key=lambda item: _order(item, layout.pipeline_parallel))
-    return Chained(runs, layout, micro, ordered, _as_run(runs, ordered))
+    return Chained(runs, layout, micro, ordered, as_run(runs, ordered))
 
 
 def like_lead(lead: TensorRun, run: TensorRun) -> TensorRun:
@@ -119,9 +119,11 @@ def like_lead(lead: TensorRun, run: TensorRun) -> TensorRun:
         made = copy.copy(op)
         head, _, direction = op.name.rpartition(".")
         if _CALL.fullmatch(op.name) is not None and not op.is_module:
-            made.name = f"{heads[head]}.{direction}" if head in heads else f"{op.name}@{run.rank}"
+            made.name = (
+                f"{heads[head]}.{direction}" if head in heads else f"{op.name}{OWN_CALL}{run.rank}"
+            )
         elif op.name not in known:
-            made.name = f"{op.name}@{run.rank}"
+            made.name = f"{op.name}{OWN_CALL}{run.rank}"
         ops.append(made)
     renamed = copy.copy(run)
     renamed.ops = ops
@@ -290,8 +292,13 @@ def _order(item: LogicalOp, stages: int) -> tuple[int, int, int]:
     return 2, item.stage, item.op.index
 
 
-def _as_run(runs: Mapping[int, TensorRun], ops: Sequence[LogicalOp]) -> TensorRun:
-    """A dump of the operators, with the tensors of their lowest coordinates."""
+def as_run(runs: Mapping[int, TensorRun], ops: Sequence[LogicalOp]) -> TensorRun:
+    """A dump of the operators, with the tensors of their lowest coordinates.
+
+    Args:
+        runs: by rank.
+        ops: in the order of execution.
+    """
     lead = runs[min(runs)]
     columns = Columns(resolution=lead.columns.resolution)
     made: list[Op] = []
