@@ -18,6 +18,7 @@ import sys
 
 import networks
 import networks_more  # noqa: F401 - adds its networks
+import networks_spelled  # noqa: F401 - adds its network
 import torch
 from msprobe.pytorch import PrecisionDebugger, seed_all
 from torch.utils._python_dispatch import TorchDispatchMode

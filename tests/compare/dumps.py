@@ -15,10 +15,12 @@ Values = NDArray[Any]
 
 def leaf(values: Values, file: str = "", dtype: str = "torch.float32") -> dict[str, Any]:
     """A tensor as msprobe states it."""
+    is_real = values.dtype.kind == "f"  # of whole numbers it states extremes alone
     found: dict[str, Any] = {
         "type": "torch.Tensor", "dtype": dtype, "shape": list(values.shape),
-        "Max": float(values.max()), "Min": float(values.min()), "Mean": float(values.mean()),
-        "Norm": float(np.linalg.norm(values)), "requires_grad": True,
+        "Max": float(values.max()), "Min": float(values.min()),
+        "Mean": float(values.mean()) if is_real else None,
+        "Norm": float(np.linalg.norm(values)) if is_real else None, "requires_grad": True,
     }  # fmt: skip
     if file:
         found["data_name"] = file

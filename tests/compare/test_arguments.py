@@ -12,7 +12,7 @@ from irtool.compare.tensors.model import Columns, Op, Shape
 from irtool.compare.tensors.pairing.operators import How, OpPair
 from irtool.compare.tensors.pairing.slots import Slots
 from irtool.ir.graph import Node
-from tests.compare.operators import tensor
+from tests.compare.operators import operator, tensor
 
 
 def op(
@@ -135,3 +135,37 @@ def test_what_the_graphs_say_of_the_node_is_told() -> None:
     said = {node: ["beta1: 0.9 → 0.8"]}
     assert changes(op(node=node), op(), changed=said) == ["beta1: 0.9 → 0.8"]
     assert changes(op(), op(), changed=said) == []
+
+
+@pytest.mark.parametrize(("divisor", "told"), [(4.0, []), (4.1, ["operator: __mul__ → __truediv__",
+                                                              "input.1: 0.25 → 4.1"])])  # fmt: skip
+def test_a_factor_and_its_inverse_are_one_number(divisor: float, told: list[str]) -> None:
+    assert (
+        changes(op("__mul__", {"input.1": 0.25}), op("__truediv__", {"input.1": divisor})) == told
+    )
+
+
+def test_arguments_of_one_function_under_two_names_are_counted_otherwise() -> None:
+    left, right = op("matmul", call="a"), op("einsum", {"input.0": "bqd,bkd->bqk"}, call="b")
+    assert changes(left, right) == ["operator: matmul → einsum"]
+    left, right = op("relu", call="a"), op("leaky_relu", {"slope": 0.1}, call="b")
+    assert changes(left, right) == ["operator: relu → leaky_relu", "slope: (none) → 0.1"]
+
+
+@pytest.mark.parametrize(
+    ("norms", "is_exchanged"),
+    [((2.0, 3.0), False), ((3.0, 2.0), True), ((3.0, 3.0), False), ((2.5, 2.0), False)],
+)
+def test_operands_that_changed_places_show_in_their_norms(
+    norms: tuple[float, float], is_exchanged: bool
+) -> None:
+    """Figures of the result, which is transposed, do not tell."""
+    columns = [Columns(), Columns()]
+    sides = [
+        operator(one, "matmul", [((4, 4), a), ((4, 4), b)], ((4, 4), 1.0))
+        for one, (a, b) in zip(columns, ((2.0, 3.0), norms), strict=True)
+    ]
+    slots = Slots(((0, 0), (1, 1)), ((2, 2),))
+    found = changed_arguments(OpPair(sides[0], sides[1], "order"), slots, *columns, {})
+    wanted = ["operands: in this order → exchanged"] if is_exchanged else []
+    assert [str(change) for change in found] == wanted

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irtool.compare.runs.comparison import RunComparison, compare_runs
+from irtool.compare.runs.comparison import RunComparison, compare_runs, first_case
 from irtool.compare.runs.sides import side_of_run
 from irtool.compare.runs.units import Settings
+from irtool.report.diff.runs.sentences import sentences
 from irtool.syntax.run import load_run
 from tests.compare.dumps import Entry, msprobe
 
@@ -85,11 +86,20 @@ def test_one_element_that_differs_is_told(
 @pytest.mark.parametrize("tensors", [True, False])
 def test_what_is_equal_is_said_to_be_equal(tmp_path: Path, tensors: bool) -> None:
     found = compared(tmp_path, tensors=tensors)
-    word = "equal" if tensors else "equal by their figures"
-    told = {name: text for name, (text, _) in rows(found).items()}
-    assert told["initial weights"] == f"{word} (2 compared)"
-    assert told["labels"] == f"{word} (1 compared)"
+    told = rows(found)
+    word = "equal" if tensors else "equal extremes, means and norms"
+    assert told["initial weights"] == (f"{word} (2 compared)", True)
+    # Statistics state extremes of whole numbers and nothing else, which proves little.
+    wanted = ("equal (1 compared)", True) if tensors else ("equal extremes (1 compared)", None)
+    assert told["labels"] == told["indices"] == wanted
     assert not found.is_suspicious
+
+
+def test_what_extremes_hide_of_whole_numbers_is_said(tmp_path: Path) -> None:
+    found = compared(tmp_path, tensors=False, labels=-1)
+    assert rows(found)["labels"] == ("equal extremes (1 compared)", None)
+    text = sentences(found, first_case(found))
+    assert any("what indices and labels are between their extremes" in line for line in text)
 
 
 def test_random_numbers_that_differ_are_a_fact_and_accuse_nobody(tmp_path: Path) -> None:

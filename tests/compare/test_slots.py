@@ -192,3 +192,27 @@ def test_gradients_of_parameters_pair_as_the_parameters_do() -> None:
 def test_gradients_of_another_shape_stay_as_they_were() -> None:
     before, found = with_gradients(("weight", "gamma"), {"gamma.grad": (4, 8), "bias.grad": (8,)})
     assert found == before
+
+
+def test_operands_of_calls_of_two_names_are_paired_by_their_sizes() -> None:
+    x, w = ((3, 4), 1.0), ((5, 4), 2.0)
+    left = Side("linear", {"input.0": x, "input.1": w}, OUT)
+    right = Side("einsum", {"input.1": x, "input.2": w}, OUT)
+    assert paired(left, right)[0] == [("input.0", "input.1"), ("input.1", "input.2")]
+    flat = Side("bmm", {"input.0": ((12,), 1.0), "input.1": ((20,), 2.0)}, OUT)
+    assert paired(left, flat)[0] == [("input.0", "input.0"), ("input.1", "input.1")]
+
+
+@pytest.mark.parametrize(("count", "is_paired"), [(1, True), (2, False)])
+def test_gradients_of_calls_that_end_in_other_functions_are_not_paired(
+    count: int, is_paired: bool
+) -> None:
+    """Of a product that ends in a view the view's gradient is dumped, one and not two."""
+    results = {f"output.{n}": SQUARE for n in range(2)}
+    sides = [
+        Side("matmul", {"input.0": SQUARE}, OUT, phase="backward"),
+        Side("bmm", {"input.0": SQUARE}, dict(list(results.items())[:count]), phase="backward"),
+    ]
+    for side in sides:
+        side.op.call = f"{side.op.type}.0"
+    assert bool(paired(*sides)[1]) is is_paired

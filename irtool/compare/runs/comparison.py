@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from irtool.compare.runs.units import (
     unit_name,
 )
 from irtool.compare.tensors.comparison import TensorComparison
-from irtool.compare.tensors.facts import KINDS
+from irtool.compare.tensors.facts import KINDS, ComparedBy, least_telling
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import NoTensors, TensorRun
 from irtool.ir.display import Shown
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from irtool.compare.tensors.case import Case
 
 
+_EQUAL: Mapping[ComparedBy, str] = {
+    "values": "equal", "checksums": "equal checksums",
+    "figures": "equal extremes, means and norms", "extremes": "equal extremes",
+}  # fmt: skip
+"""What is said of tensors between which no difference shows, by what was compared of them."""
 _WORTH_A_LOOK = ("attribute differs", "lower precision, explained")
 """Verdicts that accuse nobody, and are something to see."""
 
@@ -265,6 +270,9 @@ def _facts(units: Sequence[UnitResult]) -> Iterator[Row]:
             text = f"{len(rounded)} of {total} rounded on one side, the others equal"
             yield Row(kind, text, text, None, min(rounded))
         else:
-            what = "equal" if all(fact.exact for fact in facts) else "equal by their figures"
-            text = f"{what} ({total} compared)"
-            yield Row(kind, text, text, True)
+            by = least_telling(fact.compared_by for fact in facts)
+            text = f"{_EQUAL[by]} ({total} compared)"
+            # Other whole numbers between the same extremes are the rule, not the exception.
+            same = None if by == "extremes" else True
+            where = "values between them are not in the dump" if by == "extremes" else ""
+            yield Row(kind, text, text, same, where)

@@ -248,11 +248,12 @@ def _scalar(run: TensorRun, op: Op, place: int) -> float | None:
 
 
 def _batch(run: TensorRun) -> int | None:
-    """The first dimension of the first whole-number input: token ids, labels."""
+    """The first dimension of the first whole-number input: token ids, labels, no masks."""
     for op in run.ops[:50]:
         for place in op.inputs:
             shape = run.columns.shapes[place]
-            if len(shape) >= 2 and not is_float(run.columns.dtypes[place]):
+            dtype = run.columns.dtypes[place]
+            if len(shape) >= 2 and not is_float(dtype) and dtype != "Bool":
                 return shape[0]
     return None
 

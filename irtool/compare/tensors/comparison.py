@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from irtool.compare.tensors.join import Joined
 from irtool.compare.tensors.judging.judge import Judge
+from irtool.compare.tensors.judging.left_open import leave_open
 from irtool.compare.tensors.judging.lookback import look_back
 from irtool.compare.tensors.judging.otherwise import called_otherwise
 from irtool.compare.tensors.judging.past import Training
@@ -170,7 +171,10 @@ def compare_tensors(
     if first is not None and first.entered and crossing is None and not sharded:
         _pick(left, right, first, taken_calls(pairs))
     if first is not None and first.entered and not (first.maker_left or first.maker_right):
-        look_back(left, right, first, judged[: judged.index(first)], measures)
+        before = judged[: judged.index(first)]
+        look_back(left, right, first, before, measures, taken_calls(pairs))
+    if first is not None and crossing is None and not sharded and first in judged:
+        leave_open((left, right), first, judged[: judged.index(first)], makers, measures)
     taken = taken_calls(pairs)
     return TensorComparison(
         left,

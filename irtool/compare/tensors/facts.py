@@ -7,7 +7,7 @@ figures extremes are compared exactly, norms and means within what another order
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -17,7 +17,7 @@ from irtool.compare.tensors.judging.entering import figures_resolution
 from irtool.compare.tensors.judging.precision import COARSEST, true_unit
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.measuring.measure import Measure
-from irtool.compare.tensors.model import Op, Places
+from irtool.compare.tensors.model import Columns, Op, Places
 from irtool.compare.tensors.semantics import family, is_random
 
 Kind: TypeAlias = Literal[
@@ -27,6 +27,13 @@ KINDS: tuple[Kind, ...] = (
     "initial weights", "input data", "indices", "labels", "random numbers", "optimizer states",
 )  # fmt: skip
 """In the order in which a run takes them in."""
+ComparedBy: TypeAlias = Literal["values", "checksums", "figures", "extremes"]
+_COMPARED_BY: tuple[ComparedBy, ...] = ("values", "checksums", "figures", "extremes")
+"""What two tensors can be compared by, from what tells most to what tells least.
+
+``figures`` are extremes with a mean or a norm: the order of numbers does not show in them.  Of
+whole numbers most dumps state extremes alone: what lies between them does not show either.
+"""
 _STATES = ("lerp_", "lerp", "mul_", "addcmul_")
 """Calls by which PyTorch's optimizers read a moment that they keep, as the first operand."""
 
@@ -48,14 +55,14 @@ class Fact:
         compared: how many there are.
         differing: those that differ.
         rounded: names of those of which one side is the other rounded to its type.
-        exact: values were compared, not figures.
+        compared_by: what was compared of them: of several tensors the least that any has.
     """
 
     kind: Kind
     compared: int = 0
     differing: list[Differing] = field(default_factory=list[Differing])
     rounded: list[str] = field(default_factory=list[str])
-    exact: bool = True
+    compared_by: ComparedBy = "values"
 
     @property
     def worst(self) -> Differing:
@@ -81,7 +88,8 @@ def facts_of(comparison: TensorComparison) -> list[Fact]:
             continue
         fact = facts[kind]
         fact.compared += 1
-        fact.exact = fact.exact and measure.exact
+        by = _compared_by(comparison, places, measure)
+        fact.compared_by = least_telling((fact.compared_by, by))
         name = f"{item.pair.left.name}.{comparison.left.columns.labels[places[0]]}"
         if not _differs(comparison, places, measure):
             continue
@@ -90,6 +98,38 @@ def facts_of(comparison: TensorComparison) -> list[Fact]:
         else:
             fact.differing.append(Differing(name, measure.error))
     return [fact for fact in facts.values() if fact.compared]
+
+
+def least_telling(kinds: Iterable[ComparedBy]) -> ComparedBy:
+    """What tells least of all that tensors were compared by.
+
+    Args:
+        kinds: of one tensor or more.
+    """
+    return _COMPARED_BY[max(map(_COMPARED_BY.index, kinds))]
+
+
+def _compared_by(comparison: TensorComparison, places: Places, measure: Measure) -> ComparedBy:
+    """What was compared of one pair of tensors."""
+    if measure.exact:
+        return "values"
+    sides = comparison.left.columns, comparison.right.columns
+    rows = tuple(zip(sides, places, strict=True))
+    hashes = [columns.hashes[place] for columns, place in rows]
+    if all(hashes) and len(hashes[0]) == len(hashes[1]):
+        return "checksums"
+    is_stated = all(_states_more_than_extremes(columns, place) for columns, place in rows)
+    return "figures" if is_stated else "extremes"
+
+
+def _states_more_than_extremes(columns: Columns, place: int) -> bool:
+    """Whether a dump states a mean or a norm; a norm that was put in its place says nothing."""
+    if not math.isnan(columns.mean[place]):
+        return True
+    most = max(abs(columns.most[place]), abs(columns.least[place]))
+    bound = most * math.sqrt(math.prod(columns.shapes[place]))
+    norm = columns.norm[place]
+    return not math.isnan(norm) and not math.isclose(norm, bound)
 
 
 def _given(comparison: TensorComparison) -> Iterator[tuple[Kind, Judged, Places]]:

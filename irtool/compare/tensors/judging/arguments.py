@@ -5,12 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from irtool.compare.tensors.judging.attributes import ABSENT, AttributeChange, changed_attributes
-from irtool.compare.tensors.model import Columns
+from irtool.compare.tensors.judging.attributes import (
+    ABSENT,
+    AttributeChange,
+    changed_attributes,
+    is_same_number,
+)
+from irtool.compare.tensors.model import Columns, Op
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
+from irtool.compare.tensors.semantics import family
 from irtool.ir.graph import Node
 
+_SPELLED_OTHERWISE = frozenset(("matmul", "view"))
+"""Families whose functions all do the same: which one is called changes no number."""
+_EXCHANGED = 2.0**-7
+"""Relative difference of norms, summed up, from which two operands are not one another."""
 _MOST_STEPS = 20
 _FEW = 10.0
 
@@ -34,12 +44,18 @@ def changed_arguments(
         worst: the largest error before: numbers that are no further apart may have been computed.
     """
     if pair.left.type.lower() != pair.right.type.lower():
+        if _is_same_factor(pair):
+            return
         yield AttributeChange("operator", pair.left.type, pair.right.type)
+        if is_spelled_otherwise(pair):
+            return
     if pair.left.attributes != pair.right.attributes:
         computed = _computed(pair, worst)
         for change in changed_attributes(pair.left.attributes, pair.right.attributes):
             if change.name not in computed:
                 yield change
+    if _are_exchanged(pair, slots, left, right):
+        yield AttributeChange("operands", "in this order", "exchanged")
     for a, b in (*slots.inputs, *slots.outputs):
         ours, theirs = left.shapes[a], right.shapes[b]
         if ours != theirs and len(ours) == len(theirs):
@@ -54,6 +70,63 @@ def changed_arguments(
             name, _, rest = text.partition(": ")
             before, _, after = rest.partition(" → ")
             yield AttributeChange(name, before, after)
+
+
+def _are_exchanged(pair: OpPair, slots: Slots, left: Columns, right: Columns) -> bool:
+    """Whether the operands of a product have changed places, by figures: its result is transposed.
+
+    Figures of a transposed result are the same, and only values tell whether it is.
+    """
+    op = pair.left
+    if op.phase != "forward" or op.is_opaque or family(op.type) not in ("matmul", "attention"):
+        return False
+    if len(slots.inputs) < 2 or any(left.files[a] for a, _ in slots.inputs):
+        return False
+    (a, b), (c, d) = slots.inputs[:2]
+    if left.shapes[a] != left.shapes[c]:
+        return False
+    straight = abs(left.norm[a] - right.norm[b]) + abs(left.norm[c] - right.norm[d])
+    across = abs(left.norm[a] - right.norm[d]) + abs(left.norm[c] - right.norm[b])
+    return straight > _EXCHANGED * left.norm[a] and across < straight / _FEW
+
+
+def factor_of(op: Op) -> float | None:
+    """The number that an operator multiplies its one tensor by; None for anything else.
+
+    Args:
+        op: one that reads a tensor and a number.
+    """
+    kind = op.type.lower().strip("_")
+    if len(op.inputs) != 1 or kind not in ("mul", "div", "truediv", "imul", "itruediv"):
+        return None
+    numbers = [
+        float(value)
+        for value in op.attributes.values()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    if len(numbers) != 1 or numbers[0] == 0 or not math.isfinite(numbers[0]):
+        return None
+    return numbers[0] if "mul" in kind else 1 / numbers[0]
+
+
+def _is_same_factor(pair: OpPair) -> bool:
+    """Whether one side divides by a number and the other multiplies by its inverse."""
+    ours, theirs = factor_of(pair.left), factor_of(pair.right)
+    return ours is not None and theirs is not None and is_same_number(ours, theirs)
+
+
+def is_spelled_otherwise(pair: OpPair) -> bool:
+    """Whether two calls of PyTorch are one function that has several names.
+
+    Their arguments are counted and called otherwise then: what they amount to the result shows.
+
+    Args:
+        pair: two operators.
+    """
+    if not (pair.left.call and pair.right.call) or pair.left.is_module:
+        return False
+    kinds = family(pair.left.type), family(pair.right.type)
+    return kinds[0] == kinds[1] and kinds[0] in _SPELLED_OTHERWISE
 
 
 def computed_scalars(pair: OpPair, worst: float) -> float:

@@ -80,11 +80,20 @@ def _same(left: object, right: object) -> bool:
     if left == right or (_masks(left) and _masks(right)):
         return True
     if isinstance(left, int | float) and isinstance(right, int | float):
-        a, b = float(left), float(right)
-        if math.isnan(a) and math.isnan(b):
-            return True
-        return math.isclose(a, b, rel_tol=_SAME, abs_tol=0.0)
+        return is_same_number(float(left), float(right))
     return False
+
+
+def is_same_number(left: float, right: float) -> bool:
+    """Whether two numbers are one value, written in two precisions.
+
+    Args:
+        left: as one dump has it.
+        right: as the other has it.
+    """
+    if math.isnan(left) and math.isnan(right):
+        return True
+    return math.isclose(left, right, rel_tol=_SAME, abs_tol=0.0)
 
 
 def _masks(value: object) -> bool:

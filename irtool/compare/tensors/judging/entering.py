@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.judging.accumulation import LINEAR, explained_by_ends
+from irtool.compare.tensors.judging.arguments import factor_of
 from irtool.compare.tensors.judging.bias import (
     evenly,
     explained_scale,
@@ -21,12 +22,13 @@ from irtool.compare.tensors.judging.bias import (
 )
 from irtool.compare.tensors.judging.inserted import inserted_function
 from irtool.compare.tensors.judging.past import Past, is_broken, is_broken_alike
-from irtool.compare.tensors.judging.precision import COARSEST, true_unit
+from irtool.compare.tensors.judging.precision import COARSEST, fits_half, true_unit
 from irtool.compare.tensors.judging.verdict import Judged, Measured
 from irtool.compare.tensors.measuring.measure import Measure
-from irtool.compare.tensors.model import Op, Places, TensorRun
+from irtool.compare.tensors.model import Places, TensorRun
 from irtool.compare.tensors.pairing.makers import Makers
 from irtool.compare.tensors.semantics import family
+from irtool.ir.units import error_text
 
 ENTERS = 8.0
 """How many times further than anything before an input must be apart to have got its error from
@@ -91,7 +93,7 @@ class Entering:
         if is_broken(measure) and not is_broken_alike(measure) and not self.past.broken_differ:
             return " has NaN or infinity on one side, nothing before has"
         if math.isnan(measure.error) or measure.error == 0:
-            return ""
+            return self.from_factor(places, measure) if is_broken(measure) else ""
         if not is_float(self.left.columns.dtypes[places[0]]):
             is_new = self.is_new_integer(places, measure)
             return " is not the same on both sides" if is_new else ""
@@ -196,7 +198,14 @@ class Entering:
             if coarse > unit and units[0] != units[1] and not self.judged.lowered:
                 self.judged.lowered = self.lowered_text(places, coarse)
             return self.summed_in_half(places, measure, coarse)
-        if self.has_no_effect(unit, factor) or self.may_have_jumped(measure):
+        if self.has_no_effect(unit, factor):
+            if not measure.exact and not self.is_exchanged():
+                self.judged.unlike_input = self.left.columns.labels[places[0]]
+            return ""
+        if self.may_have_jumped(measure):
+            return ""
+        if text := self.half_by_figures(places, measure):
+            self.judged.lowered = self.judged.lowered or text
             return ""
         if self.may_be_half(measure):
             label = self.left.columns.labels[places[0]]
@@ -213,21 +222,31 @@ class Entering:
         The factor shows however much rounding lies before it, as it is known what to look for.
         """
         reader = self.judged.pair.left
-        if reader.phase != "forward" or reader.is_module or not is_comparable(measure):
+        if reader.phase != "forward" or reader.is_module:
             return ""
-        scale = scale_of(measure)
-        if abs(scale) < _LEAST_FACTOR:
+        scale = scale_of(measure) if is_comparable(measure) else self.scale_of_extremes(places)
+        if not abs(scale) >= _LEAST_FACTOR:
             return ""
         sides = (self.judged.pair.left, self.judged.pair.right)
         for which in (0, 1):
             maker = self.makers.maker(which, sides[which], places[which])
-            factor = None if maker is None else _factor_of(maker)
+            factor = None if maker is None else factor_of(maker)
             if factor is None:
                 continue
             expected = factor - 1 if which else 1 / factor - 1
             if abs(expected) > _LEAST_FACTOR and abs(scale - expected) < abs(expected) / 4:
                 return f" is {factor:g} times what it is on the {('right', 'left')[which]}"
         return ""
+
+    def scale_of_extremes(self, places: Places) -> float:
+        """The factor between what is finite of masked scores, less 1: all that figures tell.
+
+        Args:
+            places: of the input on both sides.
+        """
+        a, b = self.left.columns.most[places[0]], self.right.columns.most[places[1]]
+        is_masked = self.left.columns.least[places[0]] == -math.inf
+        return b / a - 1 if is_masked and a > 0 and 0 < b < math.inf else math.nan
 
     def from_function(self, places: Places, measure: Measure) -> str:
         """Of an input that a function of one side alone makes: what half precision hides of it.
@@ -264,8 +283,9 @@ class Entering:
         if results and all(each.error < measure.error / 2 for each in results):
             return ""
         text, effect = found
-        is_rounded = effect.error <= 4 * max(self.true_units(places))
-        return "" if is_rounded else text
+        if effect.error <= 4 * max(self.true_units(places)):
+            return ""
+        return "" if self.half_by_figures(places, measure) else text
 
     def is_scaled(self, places: Places, measure: Measure, coarse: float) -> bool:
         """Whether a factor stands out of the rounding that explains single elements."""
@@ -294,6 +314,30 @@ class Entering:
     def may_be_half(self, measure: Measure) -> bool:
         """Whether calls that a dump of modules alone leaves out may have rounded it that far."""
         return self.judged.pair.left.is_module and not self.past.is_mixed and measure.error <= HALF
+
+    def half_by_figures(self, places: Places, measure: Measure) -> str:
+        """Of figures that fit half precision in all extremes: that rounding to it may be it.
+
+        Shares of a softmax lie between 0 and 1, which every type has: neither tells a type.
+
+        Args:
+            places: of the input on both sides.
+            measure: how far it is apart.
+
+        Returns:
+            In words; empty where a longer type shows on both sides, or rounding is no explanation.
+        """
+        if measure.exact or measure.error > HALF or self.unit(places) > _FINE:
+            return ""
+        ours, theirs = self.left.columns, self.right.columns
+        ends = [ours.most[places[0]], ours.least[places[0]],
+                theirs.most[places[1]], theirs.least[places[1]]]  # fmt: skip
+        if not all(map(fits_half, ends)):
+            return ""
+        return (
+            f"{ours.labels[places[0]]} is {error_text(measure.error)} apart, which rounding to "
+            "half precision explains, and figures tell nothing else of it (dump tensors)"
+        )
 
     def may_have_jumped(self, measure: Measure) -> bool:
         """Whether a rectifier that a dump of modules alone leaves out explains a gradient."""
@@ -326,6 +370,20 @@ class Entering:
         limit = max(factor * self.before, 8 * unit)
         return bool(results) and all(m.error <= limit and is_broken_alike(m) for m in results)
 
+    def is_exchanged(self) -> bool:
+        """Whether operands of a sum or product, whose order is no matter, have changed places."""
+        pair = self.judged.pair
+        if family(pair.left.type) not in ("sum", "product"):
+            return False
+        norms = [
+            sorted(run.columns.norm[place] for place in op.inputs)
+            for run, op in ((self.left, pair.left), (self.right, pair.right))
+        ]
+        return len(norms[0]) == len(norms[1]) and all(
+            math.isclose(a, b, rel_tol=max(self.before, _SUMMED))
+            for a, b in zip(*norms, strict=True)
+        )
+
     def unit(self, places: Places) -> float:
         return max(
             roundoff(self.left.columns.dtypes[places[0]]),
@@ -355,21 +413,6 @@ class Entering:
         judged.error_in = self.before
         judged.budget = max(self.before, 2.0**-24)
         judged.z = measure.error / judged.budget
-
-
-def _factor_of(op: Op) -> float | None:
-    """The number that an operator multiplies its one tensor by; None for anything else."""
-    kind = op.type.lower().strip("_")
-    if len(op.inputs) != 1 or kind not in ("mul", "div", "truediv", "imul", "itruediv"):
-        return None
-    numbers = [
-        float(value)
-        for value in op.attributes.values()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    ]
-    if len(numbers) != 1 or numbers[0] == 0 or not math.isfinite(numbers[0]):
-        return None
-    return numbers[0] if "mul" in kind else 1 / numbers[0]
 
 
 def figures_resolution(

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.measuring.measure import Measure, complete, measure_arrays
-from irtool.compare.tensors.model import Columns, Places, TensorRun
+from irtool.compare.tensors.model import Columns, Op, Places, TensorRun
+from irtool.compare.tensors.semantics import family
 
 _LESS = 0.1
 """By how much putting numbers in order has to bring them nearer, to count as another order."""
@@ -25,6 +26,7 @@ def look_back(
     judged: Judged,
     before: Sequence[Judged],
     measures: Mapping[Places, Measure],
+    taken: tuple[set[int], set[int]],
 ) -> None:
     """Say of an accused input since when it is off; nobody is to blame for what he reads.
 
@@ -34,9 +36,11 @@ def look_back(
         judged: the operator that reads it.
         before: what was judged before it.
         measures: of all pairs of tensors.
+        taken: places of the calls of either side that have a partner.
     """
     if judged.output is None:
         return
+    since: Op | None = None
     places = judged.output
     sides = left.columns, right.columns
     for item in before:
@@ -45,14 +49,33 @@ def look_back(
             if measure is None or not measure.error <= _ALIKE:
                 continue
             if any(
-                _is_same(columns, a, b) for columns, a, b in zip(sides, pair, places, strict=True)
+                is_same_tensor(columns, a, b)
+                for columns, a, b in zip(sides, pair, places, strict=True)
             ):
-                judged.since = item.pair.left
+                judged.since, since = item.pair.left, item.pair.right
+    if judged.since is not None and since is not None:
+        ends = (judged.since, judged.pair.left), (since, judged.pair.right)
+        judged.alone = _between(left, taken[0], *ends[0]), _between(right, taken[1], *ends[1])
     judged.is_permuted = _is_permuted(left.columns, right.columns, places)
 
 
-def _is_same(columns: Columns, place: int, other: int) -> bool:
-    """Whether two tensors of one dump have the same figures."""
+def _between(run: TensorRun, taken: set[int], first: Op, last: Op) -> tuple[str, ...]:
+    """Names of the calls without a partner that ran between two others, views apart."""
+    return tuple(
+        op.name
+        for op in run.ops[first.index + 1 : last.index]
+        if op.index not in taken and op.phase == last.phase and family(op.type) != "view"
+    )
+
+
+def is_same_tensor(columns: Columns, place: int, other: int) -> bool:
+    """Whether two tensors of one dump have the same figures.
+
+    Args:
+        columns: of the dump.
+        place: of one tensor.
+        other: of the other.
+    """
     if math.prod(columns.shapes[place]) != math.prod(columns.shapes[other]):
         return False
     for tensor in (place, other):

@@ -19,6 +19,7 @@ from irtool.ir.limits import bounded_int
 COARSEST = 2.0**-8
 """Unit roundoff of the coarsest type that values of a Float32 tensor may turn out to fit."""
 _STEPS = 30
+_BFLOAT16_BITS = 8
 
 
 def true_unit(run: TensorRun, op: Op, place: int) -> float:
@@ -89,10 +90,22 @@ def _by_extremes(run: TensorRun, place: int) -> float:
     telling = [extreme for extreme in (most, least) if math.frexp(extreme)[0] * 16 % 1]
     if most == least or not telling:
         return 0.0
-    for name, bits in (("BFloat16", 8), ("Float16", 11)):  # what has 8 bits has 11 as well
+    for name, bits in (
+        ("BFloat16", _BFLOAT16_BITS),
+        ("Float16", 11),
+    ):  # what has 8 bits has 11 as well
         if all(math.frexp(extreme)[0] * 2**bits % 1 == 0 for extreme in telling):
             return roundoff(name)
     return 0.0
+
+
+def fits_half(number: float) -> bool:
+    """Whether BFloat16 has a number, as it has zero and one.
+
+    Args:
+        number: an extreme of a tensor.
+    """
+    return math.isfinite(number) and math.frexp(number)[0] * 2**_BFLOAT16_BITS % 1 == 0
 
 
 def _by_values(run: TensorRun, place: int) -> float:

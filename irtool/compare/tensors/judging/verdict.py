@@ -49,8 +49,12 @@ class Judged:
         is_permuted: both sides have the same numbers there, in another order.
         may_be_order: figures alone were compared, which do not tell whether it is this operator or
             an input of it that holds the same numbers in another order.
+        may_be_mask: of figures that hold infinity: or other elements of an input are masked.
+        unlike_input: the input that differs though figures of the result agree, as those of a
+            product do whose operands changed places.
         maker_left, maker_right: operators that made the input that is accused, where the other
             side has no partner for them: an operator that was added, removed or replaced.
+        alone: operators that one side alone has between ``since`` and this one, by name.
         is_picked: what is accused holds some numbers of what those operators put out.
         lowered: half precision that this operator's input went through on one side, which only the
             values show.
@@ -76,8 +80,11 @@ class Judged:
     since: Op | None = None
     is_permuted: bool = False
     may_be_order: bool = False
+    may_be_mask: bool = False
+    unlike_input: str = ""
     maker_left: Op | None = None
     maker_right: Op | None = None
+    alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     is_picked: bool = False
     lowered: str = ""
     ranks: tuple[int, ...] = ()

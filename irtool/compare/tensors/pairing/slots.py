@@ -31,6 +31,17 @@ def _adds_bias_alone(pair: OpPair) -> bool:
     return family(theirs.type) == "matmul" and {len(ours.inputs), len(theirs.inputs)} == {2, 3}
 
 
+def _is_gradient_of_another_call(pair: OpPair) -> bool:
+    """Whether two calls of other names give gradients of other tensors.
+
+    What is dumped as a call's gradient is that of the last function it is made of: of ``matmul``
+    a view, of ``bmm`` the product itself.
+    """
+    ours, theirs = pair.left, pair.right
+    is_call = ours.phase == "backward" and bool(ours.call) and not ours.is_module
+    return is_call and len(ours.outputs) != len(theirs.outputs)
+
+
 def _nearest(norm: float, places: Sequence[int], columns: Columns) -> int:
     """Of parameters that are called otherwise on the other side, the one that is most alike."""
     return min(
@@ -98,19 +109,17 @@ def pair_tensors(pair: OpPair, left: Columns, right: Columns) -> Slots:
             continue
         by_label = {right.labels[b]: b for b in theirs}
         matched = [(a, by_label[left.labels[a]]) for a in ours if left.labels[a] in by_label]
+        if is_other:  # the second argument of one may be the third of the other
+            matched = [(a, b) for a, b in matched if left.shapes[a] == right.shapes[b]]
         used_a, used_b = {a for a, _ in matched}, {b for _, b in matched}
         rest_a = [a for a in ours if a not in used_a]
         rest_b = [b for b in theirs if b not in used_b]
         for a in list(rest_a):
-            alike = [
-                b
-                for b in rest_b
-                if left.shapes[a] == right.shapes[b]
-                or (
-                    len(rest_a) == len(rest_b) == 1
-                    and math.prod(left.shapes[a]) == math.prod(right.shapes[b])
-                )
-            ]
+            is_last = len(rest_a) == len(rest_b) == 1
+            alike = [b for b in rest_b if left.shapes[a] == right.shapes[b]]
+            if not alike and (is_other or is_last):
+                size = math.prod(left.shapes[a])
+                alike = [b for b in rest_b if math.prod(right.shapes[b]) == size]
             if alike:
                 b = alike[0] if not pair.left.is_module else _nearest(left.norm[a], alike, right)
                 matched.append((a, b))
@@ -119,7 +128,7 @@ def pair_tensors(pair: OpPair, left: Columns, right: Columns) -> Slots:
         sides.append(tuple(sorted(matched)))
         lone_left += rest_a
         lone_right += rest_b
-    if is_other and _adds_bias_alone(pair):
+    if is_other and (_adds_bias_alone(pair) or _is_gradient_of_another_call(pair)):
         lone_left += [a for a, _ in sides[1]]
         lone_right += [b for _, b in sides[1]]
         sides[1] = ()

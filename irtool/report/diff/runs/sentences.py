@@ -69,7 +69,7 @@ def _sentences(comparison: RunComparison, case: Case | None) -> Iterator[str]:
     tensors = comparison.tensors
     is_open = case is None or case.judged.may_be_order
     if is_open and tensors is not None and is_by_figures(tensors):
-        yield "cannot be told from statistics: whether numbers come in another order (dump tensors)"
+        yield f"cannot be told from statistics: {_unstated_text(comparison)} (dump tensors)"
     layout = comparison.shown.layout if comparison.shown is not None else None
     if layout is not None and tensors is not None and is_by_figures(tensors) and layout.unknown:
         yield (
@@ -96,6 +96,20 @@ def _sentences(comparison: RunComparison, case: Case | None) -> Iterator[str]:
         yield _suspects_text(comparison, f"the graph of the {side} run")
 
 
+def _unstated_text(comparison: RunComparison) -> str:
+    """What statistics leave open: the order of numbers, and whole numbers between two extremes."""
+    kinds = dict.fromkeys(
+        fact.kind
+        for unit in comparison.units
+        for fact in unit.facts
+        if fact.compared_by == "extremes" and not fact.differing
+    )
+    text = "whether numbers come in another order"
+    if kinds:
+        text += f", and what {' and '.join(kinds)} are between their extremes"
+    return text
+
+
 def _setting_text(row: Row) -> str:
     if row.left != row.right:
         return f"{row.name}: {row.left} | {row.right}"
@@ -106,7 +120,8 @@ def _setting_text(row: Row) -> str:
 def _case_text(comparison: RunComparison, case: Case) -> str:
     judged = case.judged
     name = case.left.name
-    if judged.maker_left is None and judged.maker_right is not None:
+    is_added = judged.maker_left is None and judged.maker_right is not None
+    if is_added and not judged.may_be_order:
         name = f"{case.right.name} (only in the right run)"
     if judged.since is not None:
         place = f"between {judged.since.name} and {name}"
@@ -119,7 +134,10 @@ def _case_text(comparison: RunComparison, case: Case) -> str:
     if judged.ranks:
         place += f" on {ranks_text(judged.ranks)}"
     if judged.may_be_order:
-        place += ", or an input of it has the same numbers in another order"
+        same = "has the same numbers in another order"
+        if judged.may_be_mask:
+            same += ", or other elements of it are masked"
+        place += f", or an input of it {same}"
     unit = comparison.shown.name if comparison.shown is not None else ""
     where = ", ".join(text for text in (case.left.source, unit) if text)
     return f"error begins {place}" + (f" ({where})" if where else "")
@@ -261,15 +279,14 @@ def why_text(judged: Judged) -> str:
         if judged.is_permuted:
             parts.append("both sides have the same numbers there, in another order")
         if judged.since is not None:
-            parts.append(
-                f"{judged.since.name} still makes it alike: what lies between is not in the dump"
-            )
+            parts.append(f"{judged.since.name} still makes it alike: {_between_text(judged)}")
         for side, maker in (("left", judged.maker_left), ("right", judged.maker_right)):
             if maker is not None:
                 made = "holds numbers of" if judged.is_picked else "is made by"
                 parts.append(f"the {side} one {made} {maker.name}, which has no partner")
     elif judged.why and judged.verdict == "introduces error":
         parts.append(judged.why)
+    parts += _left_open_texts(judged)
     if judged.attributes:
         parts.append("; ".join(str(change) for change in judged.attributes[:4]))
     if not judged.entered and math.isfinite(judged.z):
@@ -281,6 +298,35 @@ def why_text(judged: Judged) -> str:
     elif judged.entered and math.isfinite(judged.error_out):
         parts.append(f"{error_text(judged.error_out)} apart, {_error_in(judged)} before")
     return "; ".join(parts)
+
+
+_MOST_NAMED = 3
+"""Operators that one side alone has of which the names are told."""
+
+
+def _between_text(judged: Judged) -> str:
+    """What lies between an input and the operator that still made it alike."""
+    texts: list[str] = []
+    for side, names in zip(("left", "right"), judged.alone, strict=True):
+        if names:
+            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+            texts.append(f"{', '.join(names[:_MOST_NAMED])}{more} on the {side} alone")
+    return (
+        f"between them lie {'; '.join(texts)}" if texts else "what lies between is not in the dump"
+    )
+
+
+def _left_open_texts(judged: Judged) -> Iterator[str]:
+    """Where else a fault may be that figures show."""
+    if not judged.may_be_order:
+        return
+    for side, maker in (("left", judged.maker_left), ("right", judged.maker_right)):
+        if maker is not None:
+            yield f"an input is made on the {side} by {maker.name}, which has no partner"
+    if judged.since is not None and not judged.may_be_mask:
+        yield f"{judged.since.name} has other inputs, of which figures of its result show nothing"
+    if judged.may_be_mask:
+        yield "figures do not tell which elements are masked"
 
 
 def _error_in(judged: Judged) -> str:
