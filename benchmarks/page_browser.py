@@ -21,8 +21,8 @@ from typing import Any
 
 import irtool
 from irtool.ir.dump import Dump
-from irtool.report.page.graph_data import MONAD, PASSING, graph_data
-from irtool.report.page.graph_page import graph_page
+from irtool.report.page.graph.data import MONAD, PASSING, graph_data
+from irtool.report.page.graph.page import graph_page
 from irtool.report.page.write import render_page
 
 PATIENCE = 300

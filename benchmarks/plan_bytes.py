@@ -24,7 +24,7 @@ from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
 from irtool.planning.cost.costs import received_bytes
 from irtool.planning.cost.structure import structure_of
-from irtool.planning.plans.cost_report import step_cost
+from irtool.planning.plans.step.report import step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 

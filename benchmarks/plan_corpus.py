@@ -29,8 +29,8 @@ import irtool
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.planning.cost.structure import structure_of
-from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.planning.plans.plan import CannotPlan, Plan, plan
+from irtool.planning.plans.step.report import StepCost, step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 

@@ -26,8 +26,8 @@ from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.annotate import with_strategies
-from irtool.planning.plans.cost_report import step_cost
 from irtool.planning.plans.plan import Plan, plan
+from irtool.planning.plans.step.report import step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 

@@ -35,8 +35,8 @@ from irtool.ir.graph import Node
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.files.handing_over import Again, HandedOver, hand_over
 from irtool.planning.files.strategy_files import NotExpressible
-from irtool.planning.plans.cost_report import step_cost
 from irtool.planning.plans.plan import CannotPlan, Plan, plan
+from irtool.planning.plans.step.report import step_cost
 from irtool.planning.search.problem import Carried
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext

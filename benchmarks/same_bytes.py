@@ -28,7 +28,7 @@ from irtool.cluster.memory import memory
 from irtool.ir.dump import Dump
 from irtool.planning.cost.holdings import holdings, is_restored
 from irtool.planning.cost.structure import structure_of
-from irtool.planning.plans.cost_report import step_cost
+from irtool.planning.plans.step.report import step_cost
 from irtool.planning.search.problem import problem_of
 from irtool.planning.search.tables import CannotPlan, model_of
 from irtool.sharding.check import check

@@ -26,8 +26,8 @@ from irtool.cluster.groups import group_report
 from irtool.cluster.machine import Machine, built_in
 from irtool.cluster.ranks import single
 from irtool.planning.cost.structure import structure_of
-from irtool.planning.plans.cost_axes import axis_costs
-from irtool.planning.plans.cost_report import step_cost
+from irtool.planning.plans.step.axes import axis_costs
+from irtool.planning.plans.step.report import step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 

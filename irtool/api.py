@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from irtool.compare.runs.comparison import RunComparison
     from irtool.diagnosis.examine import Examination
     from irtool.ir.finding import Findings
-    from irtool.planning.plans.cost_report import StepCost
     from irtool.planning.plans.plan import Plan
+    from irtool.planning.plans.step.report import StepCost
     from irtool.report.model import Report
     from irtool.sharding.network.report import CheckResult
 

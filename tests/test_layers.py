@@ -260,6 +260,20 @@ def test_no_part_of_a_package_takes_the_name_of_an_import() -> None:
         assert not parts & imported, path
 
 
+BUILT_ALONE = {"syntax/grammar", "syntax/query"}
+"""Families whose parts are imported without the rest: the wheel's build, and completion."""
+FAMILIES_LEFT = {"planning/search/candidate", "planning/search/shared"}
+
+
+def test_modules_that_share_a_prefix_are_a_package() -> None:
+    families: dict[str, int] = {}
+    for path in modules():
+        family = (path.relative_to(PACKAGE).parent / path.stem.partition("_")[0]).as_posix()
+        families[family] = families.get(family, 0) + 1
+    large = {name for name, count in families.items() if count > 2}
+    assert large == BUILT_ALONE | FAMILIES_LEFT
+
+
 def test_no_import_is_relative() -> None:
     relative = [
         f"{name}:{line}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from irtool.artefacts.strategy_file import SavedLayout
+from irtool.artefacts.strategies.model import SavedLayout
 
 
 class Refused(Exception):

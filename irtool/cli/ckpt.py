@@ -15,7 +15,7 @@ from irtool.cli.report import Failure, note
 from irtool.cluster.context.model import RunContext
 
 if TYPE_CHECKING:
-    from irtool.artefacts.strategy_file import StrategyFile
+    from irtool.artefacts.strategies.model import StrategyFile
     from irtool.planning.checkpoints.conversion import KnownParameter
 
 _LAYOUT_HELP = (

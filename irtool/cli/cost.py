@@ -120,7 +120,7 @@ def cost_answered(asked: CostQuestion) -> Answered[CostView]:
         Failure: there is no dump with strategies, or nothing can be priced.
     """
     from irtool.planning.cost.structure import structure_of
-    from irtool.planning.plans.cost_report import step_cost
+    from irtool.planning.plans.step.report import step_cost
     from irtool.report.cost import CostView, cost_answer, cost_report, usual_assumptions
 
     options, rank, graph = asked.options, asked.context.rank, asked.options.graph
@@ -236,7 +236,7 @@ def _slowest(
     """
     from irtool.cli.inputs.stages import begins_of
     from irtool.planning.cost.structure import structure_of
-    from irtool.planning.plans.cost_report import step_cost
+    from irtool.planning.plans.step.report import step_cost
     from irtool.report.cost import CostView
 
     made: list[tuple[float, int, CostView, Dump]] = []

@@ -45,7 +45,7 @@ def written_job(
     Raises:
         Failure: the name is none.
     """
-    from irtool.artefacts.strategy_json import read_json_strategies
+    from irtool.artefacts.strategies.json import read_json_strategies
     from irtool.planning.recovery.servers import serves_parameters
     from irtool.report.msjob import LARGEST_MAP, Job, job_text
 

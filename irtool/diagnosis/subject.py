@@ -24,7 +24,7 @@ from irtool.ir.graph import Node
 from irtool.ir.run import PassFile
 from irtool.ir.whole import Whole
 from irtool.planning.cost.structure import Structure, structure_of
-from irtool.planning.plans.cost_report import StepCost, step_cost
+from irtool.planning.plans.step.report import StepCost, step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import Network, network_of

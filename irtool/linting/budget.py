@@ -15,7 +15,7 @@ from irtool.ir.collectives import collectives
 from irtool.ir.dump import Dump
 from irtool.ir.units import Unit, quantity_text, ranks_text, told_apart
 from irtool.planning.cost.structure import structure_of
-from irtool.planning.plans.cost_report import step_cost
+from irtool.planning.plans.step.report import step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 

@@ -11,7 +11,7 @@ from typing import Annotated
 from msgspec import field
 
 from irtool.artefacts.cuts import Cuts, Refused, cuts_of
-from irtool.artefacts.strategy_file import StrategyFile
+from irtool.artefacts.strategies.model import StrategyFile
 from irtool.cluster.context.model import RunContext
 from irtool.ir.finding import Severity
 from irtool.ir.units import bytes_text, plural, ranks_text

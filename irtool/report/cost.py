@@ -17,9 +17,9 @@ from irtool.ir.graph import Node
 from irtool.ir.units import bytes_text, operations_text, plural, ratio, seconds_text, share_text
 from irtool.operators.call import Strategy
 from irtool.planning.cost.costs import CAUSES, Cause, assumptions_of, seconds_of
-from irtool.planning.plans.cost_axes import axis_costs
-from irtool.planning.plans.cost_items import CostItem
-from irtool.planning.plans.cost_report import MemoryCost, StepCost, without_strategy
+from irtool.planning.plans.step.axes import axis_costs
+from irtool.planning.plans.step.items import CostItem
+from irtool.planning.plans.step.report import MemoryCost, StepCost, without_strategy
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.hideable import HideableSeconds, hideable_seconds
 from irtool.report.measured import (
@@ -46,7 +46,7 @@ from irtool.report.model import (
     text_column,
 )
 from irtool.report.page.charts import bars
-from irtool.report.page.graph_data import graph_data
+from irtool.report.page.graph.data import graph_data
 from irtool.report.page.links import with_node_links
 from irtool.report.picture.overlay import Mark, Overlay
 from irtool.report.places import place_text

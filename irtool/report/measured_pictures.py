@@ -13,11 +13,11 @@ from irtool.cluster.modelled import ModelledStep
 from irtool.ir.graph import Node
 from irtool.ir.phases import phases
 from irtool.ir.units import bytes_text, seconds_text
-from irtool.planning.plans.cost_report import StepCost
+from irtool.planning.plans.step.report import StepCost
 from irtool.planning.plans.timeline import timeline as predicted_spans
 from irtool.report.model import Explorer, Picture
 from irtool.report.page.charts import Lane, Series, Span, line_chart, timeline
-from irtool.report.page.graph_data import graph_data
+from irtool.report.page.graph.data import graph_data
 from irtool.report.picture.overlay import Mark, Overlay
 
 SERIES = ("forward", "backward", "recompute", "optimizer", "communication", "other")

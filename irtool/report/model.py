@@ -192,7 +192,7 @@ class Picture:
 class Explorer:
     """The graph of a dump, in which a page lets people look around.
 
-    ``data`` comes from :func:`irtool.report.page.graph_data.graph_data`.
+    ``data`` comes from :func:`irtool.report.page.graph.data.graph_data`.
     """
 
     title: str

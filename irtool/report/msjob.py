@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
-from irtool.artefacts.strategy_file import Keys
+from irtool.artefacts.strategies.model import Keys
 
 Tree: TypeAlias = "str | int | Mapping[str, Tree] | Sequence[Tree]"
 

@@ -59,7 +59,7 @@ DOCUMENTS: dict[str, str] = {
     "irtool.diagnosis.examine.Examination": "irtool.report.notebook_reports:doctor",
     "irtool.ir.finding.Findings": "irtool.report.notebook_reports:findings",
     "irtool.planning.checkpoints.conversion.Conversion": "irtool.report.notebook_reports:ckpt",
-    "irtool.planning.plans.cost_report.StepCost": "irtool.report.notebook_reports:cost",
+    "irtool.planning.plans.step.report.StepCost": "irtool.report.notebook_reports:cost",
     "irtool.planning.plans.edits.NetworkEdits": "irtool.report.notebook_reports:edits",
     "irtool.planning.recovery.elastic.ElasticPlan": "irtool.report.notebook_reports:elastic",
     "irtool.planning.plans.plan.Plan": "irtool.report.notebook_reports:plan",

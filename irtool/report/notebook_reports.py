@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from irtool.diagnosis.examine import Examination
     from irtool.ir.finding import Findings
     from irtool.planning.checkpoints.conversion import Conversion
-    from irtool.planning.plans.cost_report import StepCost
     from irtool.planning.plans.edits import NetworkEdits
     from irtool.planning.plans.plan import Plan
+    from irtool.planning.plans.step.report import StepCost
     from irtool.planning.recovery.elastic import ElasticPlan
     from irtool.planning.recovery.recover import Recovery
     from irtool.planning.scaling.candidates import Candidates

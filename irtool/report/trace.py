@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from irtool.cluster.measured import MeasuredStep
 from irtool.cluster.modelled import ModelledStep
 from irtool.ir.graph import Node
-from irtool.planning.plans.cost_report import StepCost
+from irtool.planning.plans.step.report import StepCost
 from irtool.planning.plans.timeline import Span, timeline
 from irtool.report.measured_pictures import predicted_by_kernels
 from irtool.report.places import place_text

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.strategies import read_layouts, read_strategies
-from irtool.artefacts.strategy_json import read_json_strategies
-from irtool.artefacts.strategy_protobuf import read_protobuf_strategies
+from irtool.artefacts.strategies.json import read_json_strategies
+from irtool.artefacts.strategies.protobuf import read_protobuf_strategies
 
 SAVED = Path(__file__).parents[2] / "samples/strategies"
 

@@ -12,13 +12,13 @@ from irtool.ir.dump import Dump
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.annotate import with_strategies
 from irtool.planning.plans.carried import carried
-from irtool.planning.plans.cost_report import step_cost
 from irtool.planning.plans.edits import (
     NetworkEdits,
     _communicates,
     _why_none,
     network_edits,
 )
+from irtool.planning.plans.step.report import step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 

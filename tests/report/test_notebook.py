@@ -132,8 +132,8 @@ def test_a_recovery_shows_what_is_lost(samples: Path) -> None:
 def test_costs_and_plans_show_where_a_step_goes(samples: Path) -> None:
     pytest.importorskip("numpy")
     from irtool.planning.cost.structure import structure_of
-    from irtool.planning.plans.cost_report import step_cost
     from irtool.planning.plans.plan import plan
+    from irtool.planning.plans.step.report import step_cost
 
     begin = irtool.load(samples / "mlp_semi_auto" / "step_parallel_begin_0018.ir")
     context = ParallelContext(devices=8, mode="semi_auto_parallel")

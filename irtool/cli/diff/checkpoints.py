@@ -13,7 +13,7 @@ from irtool.cli.output import Output
 from irtool.cli.report import Failure
 
 if TYPE_CHECKING:
-    from irtool.artefacts.strategy_file import StrategyFile
+    from irtool.artefacts.strategies.model import StrategyFile
     from irtool.report.diff.checkpoints import CheckpointView
 
 

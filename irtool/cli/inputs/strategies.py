@@ -14,7 +14,7 @@ from irtool.artefacts.strategies import (
     read_strategies,
     refuse_later_stage,
 )
-from irtool.artefacts.strategy_file import StrategyFile
+from irtool.artefacts.strategies.model import StrategyFile
 from irtool.cli.configuration import Configuration
 from irtool.cli.context import NO_DEVICES, ContextArguments, parallel_of
 from irtool.cli.inputs.begin import context_of, find_begin

@@ -12,7 +12,7 @@ from irtool.cli.recover.options import RecoverForm, RecoverOptions
 from irtool.cli.report import Failure, note
 
 if TYPE_CHECKING:
-    from irtool.artefacts.strategy_file import StrategyFile
+    from irtool.artefacts.strategies.model import StrategyFile
     from irtool.cli.inputs.stages import Inputs
     from irtool.planning.checkpoints.conversion import Conversion
     from irtool.planning.recovery.files import RecoveryFile

@@ -118,7 +118,7 @@ def _warn_of_many(picture: Picture) -> None:
 
 
 def _html(drawing: Drawing, output: Output, file: str | None) -> None:
-    from irtool.report.page.graph_page import graph_page
+    from irtool.report.page.graph.page import graph_page
     from irtool.report.page.write import render_page
 
     drawn = drawing.drawn

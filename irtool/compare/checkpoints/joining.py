@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from irtool.artefacts.cuts import Cuts, Refused, cuts_of
-from irtool.artefacts.strategy_file import SavedLayout, StrategyFile
+from irtool.artefacts.strategies.model import SavedLayout, StrategyFile
 from irtool.compare.checkpoints.read import BLOCK, Array, Checkpoint, Kept
 from irtool.compare.tensors.formats.window import BadPayload
 from irtool.compare.tensors.model import Shape

@@ -8,7 +8,7 @@ from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import Reads, Subject
 from irtool.ir.finding import Edit, Gain
 from irtool.ir.units import seconds_text, share_text
-from irtool.planning.plans.cost_report import step_cost
+from irtool.planning.plans.step.report import step_cost
 from irtool.sharding.check import check
 
 TASK: Task = "slow-step"

@@ -13,7 +13,7 @@ from irtool.editor.document import Document, Thing, key_of
 from irtool.ir.graph import Graph, GraphParameter, Node
 from irtool.ir.units import bytes_text, count_text, operations_text, plural
 from irtool.operators.table import rule_of
-from irtool.report.page.graph_facts import Fact, node_facts, parameter_facts
+from irtool.report.page.graph.facts import Fact, node_facts, parameter_facts
 from irtool.report.text import escape
 from irtool.sharding.why import Cause
 from irtool.syntax.query_fields import phase

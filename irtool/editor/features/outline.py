@@ -10,7 +10,7 @@ from lsprotocol.types import DocumentSymbol, Range, SymbolKind
 from irtool.editor.document import Document
 from irtool.ir.graph import Graph, Node
 from irtool.ir.units import plural
-from irtool.report.page.graph_tree import scope_path
+from irtool.report.page.graph.tree import scope_path
 from irtool.report.text import escape
 from irtool.syntax.query_fields import phase
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import prod
 
 from irtool.artefacts.cuts import Refused, cuts_in_conversion, cuts_of
-from irtool.artefacts.strategy_file import StrategyFile
+from irtool.artefacts.strategies.model import StrategyFile
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.types import BITS

@@ -16,7 +16,7 @@ from itertools import product
 from math import prod
 
 from irtool.artefacts.cuts import Cut, Cuts, Refused, cuts_in_conversion
-from irtool.artefacts.strategy_file import SavedLayout, StrategyFile
+from irtool.artefacts.strategies.model import SavedLayout, StrategyFile
 
 
 @dataclass(frozen=True, slots=True)

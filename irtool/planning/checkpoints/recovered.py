@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irtool.artefacts.strategy_file import StrategyFile
+from irtool.artefacts.strategies.model import StrategyFile
 from irtool.planning.checkpoints.conversion import Conversion, convert, known_parameters
 from irtool.planning.cost.holdings import StageDumps
 from irtool.planning.files.parameter_layouts import predicted_file

@@ -15,7 +15,7 @@ from itertools import product
 from math import ceil, floor, prod
 
 from irtool.artefacts.cuts import Cuts, Refused, cuts_of
-from irtool.artefacts.strategy_file import SavedLayout, StrategyFile
+from irtool.artefacts.strategies.model import SavedLayout, StrategyFile
 
 Interval = tuple[Fraction, Fraction]
 """Of a dimension, as parts of the whole: ``(1/4, 1/2)``."""

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from irtool.artefacts.errors import ArtefactError
-from irtool.artefacts.strategy_file import Keys, StrategyFile
-from irtool.artefacts.strategy_json import read_json_strategies
+from irtool.artefacts.strategies.json import read_json_strategies
+from irtool.artefacts.strategies.model import Keys, StrategyFile
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.held import held_by
@@ -32,8 +32,8 @@ from irtool.planning.files.strategy_files import (
     parameter_keys,
 )
 from irtool.planning.plans.annotate import with_strategies
-from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.planning.plans.plan import CannotPlan, Plan
+from irtool.planning.plans.step.report import StepCost, step_cost
 from irtool.planning.search.problem import Carried, plain_dump
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from irtool.artefacts.strategy_file import SavedLayout, StrategyFile
+from irtool.artefacts.strategies.model import SavedLayout, StrategyFile
 from irtool.operators.layout import TensorLayout
 from irtool.sharding.network.report import CheckResult, ParameterReport
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from irtool.artefacts.strategies import RECEIVES
-from irtool.artefacts.strategy_file import SavedLayout, SavedStrategy, StrategyFile
+from irtool.artefacts.strategies.model import SavedLayout, SavedStrategy, StrategyFile
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node

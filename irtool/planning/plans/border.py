@@ -6,8 +6,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from irtool.ir.graph import Node
-from irtool.planning.plans.cost_items import CostItem
-from irtool.planning.plans.cost_report import StepCost
+from irtool.planning.plans.step.items import CostItem
+from irtool.planning.plans.step.report import StepCost
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,9 @@ from irtool.planning.cost.kept import FIXED
 from irtool.planning.cost.structure import Parameter, Structure
 from irtool.planning.cost.weights import WeightCost, weight_cost
 from irtool.planning.limits.modes import Choice, Modes
-from irtool.planning.plans.cost_items import CostItem
-from irtool.planning.plans.cost_report import StepCost
-from irtool.planning.plans.cost_shared import with_common_starts
+from irtool.planning.plans.step.items import CostItem
+from irtool.planning.plans.step.report import StepCost
+from irtool.planning.plans.step.shared import with_common_starts
 from irtool.planning.search.exact import Floats
 from irtool.planning.search.tables import Model, kept_bytes
 from irtool.sharding.network.sharded_nodes import primitive

@@ -24,7 +24,7 @@ from irtool.ir.operators import COMMUNICATION
 from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import Structure, structure_of
 from irtool.planning.plans.carried import carried
-from irtool.planning.plans.cost_report import StepCost, step_cost
+from irtool.planning.plans.step.report import StepCost, step_cost
 from irtool.planning.search.candidates import candidates_of
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext

@@ -14,8 +14,8 @@ from irtool.planning.cost.kept import FIXED
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.limits.memory import search as cheapest
 from irtool.planning.plans.annotate import with_strategies
-from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.planning.plans.plan import Plan, plan_of_choices
+from irtool.planning.plans.step.report import StepCost, step_cost
 from irtool.planning.propagation.search import search as propagate
 from irtool.planning.recursive.cut_costs import ROW_COEFFICIENT
 from irtool.planning.recursive.kinds import NotSearchable

@@ -1,7 +1,7 @@
 """The plan whose step is shortest if computing hides communication, and a bound of all plans.
 
 Sums of gradients hide behind the backward pass, gathers of weights behind all computing
-(:func:`irtool.planning.plans.cost_shared.overlaps`).  What hides is no sum over operators, so it is
+(:func:`irtool.planning.plans.step.shared.overlaps`).  What hides is no sum over operators, so it is
 searched between bounds: of sums ``G`` and a backward pass ``B``, computing hides at most ``G`` and
 at most ``B``, so at most ``s G + (1 - s) B`` for any share ``s``.  A search in which that much of
 either does not count is one over sums again, and none of its plans costs less than it says.  The
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from irtool.planning.plans.cost_report import StepCost
+from irtool.planning.plans.step.report import StepCost
 from irtool.planning.search.tables import Hiding
 
 P = TypeVar("P")

@@ -26,10 +26,10 @@ from irtool.planning.limits.memory import Limited, TooLittleMemory, search
 from irtool.planning.plans.annotate import with_strategies
 from irtool.planning.plans.border import Border, Share, share_of
 from irtool.planning.plans.compatible import compatible
-from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.planning.plans.decisions import DecidedModes, Decisions
 from irtool.planning.plans.onto import Onto, taken_over
 from irtool.planning.plans.overlapping import Tried, overlapped
+from irtool.planning.plans.step.report import StepCost, step_cost
 from irtool.planning.plans.ties import (
     Priced,
     communication_of,
@@ -351,7 +351,7 @@ def _within(limit: int, searched: Callable[[int], _Counted]) -> Plan:
     """The plan that a device can hold.
 
     The tables of a search add up by operator: they count no batch, no buffers, and each kept result
-    in one layout. What a device holds (:class:`irtool.planning.plans.cost_report.MemoryCost`) is
+    in one layout. What a device holds (:class:`irtool.planning.plans.step.report.MemoryCost`) is
     known once a plan is whole; the search is told to leave that much room.
 
     Args:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from irtool.cluster.machine import Machine
 from irtool.planning.cost.costs import seconds_of
-from irtool.planning.plans.cost_report import StepCost
+from irtool.planning.plans.step.report import StepCost
 from irtool.planning.search.search import Solution
 
 MARGIN = 0.01

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from irtool.planning.plans.cost_items import CostItem
-from irtool.planning.plans.cost_report import StepCost
+from irtool.planning.plans.step.items import CostItem
+from irtool.planning.plans.step.report import StepCost
 
 Stream = Literal["compute", "communication"]
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from irtool.artefacts.strategy_file import Keys, StrategyFile
-from irtool.artefacts.strategy_json import LAYOUTS, STRATEGIES, read_json_strategies
+from irtool.artefacts.strategies.json import LAYOUTS, STRATEGIES, read_json_strategies
+from irtool.artefacts.strategies.model import Keys, StrategyFile
 from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.ir.units import plural
@@ -22,9 +22,9 @@ from irtool.planning.cost.structure import structure_of
 from irtool.planning.files.handing_over import Again, HandedOver, by_parameters, hand_over
 from irtool.planning.files.saved_strategies import is_free
 from irtool.planning.files.strategy_files import NotExpressible
-from irtool.planning.plans.cost_report import step_cost
 from irtool.planning.plans.plan import Plan, PlannedOperator
 from irtool.planning.plans.plan import plan as search
+from irtool.planning.plans.step.report import step_cost
 from irtool.planning.recovery.recover import Recovery
 from irtool.planning.search.problem import Carried
 from irtool.sharding.network.context import ParallelContext

@@ -19,7 +19,7 @@ from irtool.operators.call import Strategy
 from irtool.planning.cost.holdings import Holdings, StageDumps, holdings
 from irtool.planning.cost.kept import FIXED
 from irtool.planning.cost.structure import structure_of
-from irtool.planning.plans.cost_report import step_cost
+from irtool.planning.plans.step.report import step_cost
 from irtool.planning.recovery.elastic import HORIZON
 from irtool.planning.recovery.elastic import replan as elastic_plan
 from irtool.planning.recovery.scale import scaled_plan

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from irtool.ir.units import bytes_text
-from irtool.planning.plans.cost_shared import with_common_starts
 from irtool.planning.plans.plan import Plan
+from irtool.planning.plans.step.shared import with_common_starts
 from irtool.planning.scaling.layers import Repeated
 from irtool.planning.search.operator_candidates import CannotPlan
 from irtool.planning.stages.cells import Flow, StageCells, stage_cells

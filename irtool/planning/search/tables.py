@@ -573,7 +573,7 @@ def kept_bytes(structure: Structure, node: Node, judgement: Judgement) -> float:
     """Bytes of an operator's results that count as kept on one device, as the operator makes them.
 
     Where a reader wants another layout it is the redistributed copy that stays, which only a plan
-    of the whole network tells (:func:`irtool.planning.plans.cost_kept.kept_in`).
+    of the whole network tells (:func:`irtool.planning.plans.step.kept.kept_in`).
     """
     judged = structure.calls[node]
     results = judged.call.call.results

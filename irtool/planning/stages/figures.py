@@ -9,9 +9,9 @@ from math import prod
 from irtool.ir.graph import Node
 from irtool.planning.cost.costs import BACKWARD_WORK, item_bytes
 from irtool.planning.cost.structure import Structure
-from irtool.planning.plans.cost_items import CostItem, run
-from irtool.planning.plans.cost_report import MemoryCost, StepCost
 from irtool.planning.plans.plan import Plan
+from irtool.planning.plans.step.items import CostItem, run
+from irtool.planning.plans.step.report import MemoryCost, StepCost
 from irtool.planning.search.tables import kept_bytes
 from irtool.planning.stages.cells import Flow, StageCells
 

@@ -11,9 +11,9 @@ from irtool.cluster.pipeline.cut import Layer, best_cut
 from irtool.cluster.schedule import StageTimes, ideal_bubble, one_forward_one_backward, play
 from irtool.ir.units import bytes_text
 from irtool.planning.cost.structure import Parameter
-from irtool.planning.plans.cost_report import MemoryCost
 from irtool.planning.plans.decisions import Decisions
 from irtool.planning.plans.plan import Plan
+from irtool.planning.plans.step.report import MemoryCost
 from irtool.planning.search.tables import CannotPlan
 from irtool.planning.stages.cells import StageCells, stage_cells
 from irtool.planning.stages.figures import (

@@ -17,8 +17,8 @@ from dataclasses import replace
 from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.planning.cost.structure import structure_of
-from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.planning.plans.plan import Plan, PlannedOperator, plan
+from irtool.planning.plans.step.report import StepCost, step_cost
 from irtool.planning.search.problem import plain_dump, planned_context, problem_of
 from irtool.planning.search.tables import CannotPlan
 from irtool.planning.stages.maker import PipelineMaker

@@ -34,7 +34,7 @@ from irtool.report.model import (
     Tone,
     rows_shown,
 )
-from irtool.report.page.graph_data import graph_data
+from irtool.report.page.graph.data import graph_data
 from irtool.report.page.keys import node_key
 from irtool.report.picture.overlay import Mark, Overlay, worst
 from irtool.report.places import location_text

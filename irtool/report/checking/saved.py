@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
-from irtool.artefacts.strategy_file import SavedLayout
+from irtool.artefacts.strategies.model import SavedLayout
 from irtool.operators.call import Strategy
 from irtool.planning.files.saved_strategies import (
     Effect,

@@ -22,7 +22,7 @@ from irtool.report.model import (
     Tone,
     rows_shown,
 )
-from irtool.report.page.graph_data import graph_data
+from irtool.report.page.graph.data import graph_data
 from irtool.report.picture.overlay import Mark, Overlay
 from irtool.report.places import NodePlace, location_text, node_place
 from irtool.sharding.why import Cause

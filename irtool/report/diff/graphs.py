@@ -35,7 +35,7 @@ from irtool.report.model import (
     rows_shown,
     text_column,
 )
-from irtool.report.page.graph_data import graph_data
+from irtool.report.page.graph.data import graph_data
 from irtool.report.picture.overlay import Mark, Overlay
 from irtool.report.text import shortened
 from irtool.syntax.printer import print_statement

@@ -8,7 +8,7 @@ from irtool.ir.units import plural, ranks_text
 from irtool.report import model as form
 from irtool.report.findings.places import Alike, alike, by_severity, relative, rule_names
 from irtool.report.findings.text import gain_text, summary_text
-from irtool.report.page.graph_data import graph_data
+from irtool.report.page.graph.data import graph_data
 from irtool.report.picture.overlay import Mark, Overlay
 
 MOST_SHOWN = 200

@@ -14,7 +14,7 @@ from irtool.planning.plans.decisions import Decisions
 from irtool.planning.plans.onto import Onto
 from irtool.planning.plans.plan import Plan, PlannedOperator
 from irtool.planning.recovery.elastic import ElasticPlan
-from irtool.planning.recovery.elastic_transition import COMPILE_SECONDS
+from irtool.planning.recovery.elastic.transition import COMPILE_SECONDS
 from irtool.planning.scaling.candidates import Candidates
 from irtool.planning.scaling.scaled import Scaled
 from irtool.planning.stages.stages import StagedPlan

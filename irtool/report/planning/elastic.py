@@ -9,8 +9,8 @@ from irtool.planning.plans.border import Border, Share
 from irtool.planning.plans.decisions import Decisions
 from irtool.planning.plans.onto import Onto
 from irtool.planning.recovery.elastic import ElasticPlan
-from irtool.planning.recovery.elastic_target import Point
-from irtool.planning.recovery.elastic_transition import COMPILE_SECONDS
+from irtool.planning.recovery.elastic.target import Point
+from irtool.planning.recovery.elastic.transition import COMPILE_SECONDS
 from irtool.report.model import Amount, Cell, Table, number_column, rows_shown, text_column
 from irtool.report.places import place_text
 

@@ -26,7 +26,7 @@ from irtool.report.model import (
     text_column,
 )
 from irtool.report.page.charts import bars
-from irtool.report.page.graph_data import graph_data
+from irtool.report.page.graph.data import graph_data
 from irtool.report.page.links import with_node_links
 from irtool.report.picture.overlay import Mark, Overlay
 from irtool.report.places import place_text

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from irtool.artefacts.cuts import Refused, cuts_in_conversion, cuts_of
 from irtool.artefacts.strategies import read_layouts
-from irtool.artefacts.strategy_file import SavedLayout, StrategyFile
+from irtool.artefacts.strategies.model import SavedLayout, StrategyFile
 from irtool.planning.checkpoints.calls import conversion_lines
 from irtool.planning.checkpoints.conversion import KnownParameter, convert
 from irtool.planning.checkpoints.rank_lists import mindspore_ranks

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from irtool.artefacts.strategy_file import SavedLayout, SavedStrategy, StrategyFile
+from irtool.artefacts.strategies.model import SavedLayout, SavedStrategy, StrategyFile
 from irtool.planning.files.saved_strategies import file_changes, layout_changes
 
 ROWS = SavedLayout("w", "w", None, (4, 2), (1, -1), (64, 32))

@@ -13,8 +13,8 @@ import irtool
 from irtool.cluster.machine import Machine, MachineError, default_machine, machine_from
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.annotate import with_strategies
-from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.planning.plans.plan import CannotPlan, Plan, plan
+from irtool.planning.plans.step.report import StepCost, step_cost
 from irtool.planning.search.problem import planned_context, problem_of
 from irtool.planning.search.tables import model_of
 from irtool.sharding.check import check

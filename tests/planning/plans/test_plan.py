@@ -13,8 +13,8 @@ from irtool.ir.dump import Dump
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.files.shard_lines import shard_lines
 from irtool.planning.files.strategy_files import parameter_file
-from irtool.planning.plans.cost_report import step_cost
 from irtool.planning.plans.plan import CannotPlan, Plan, plain_dump, plan
+from irtool.planning.plans.step.report import step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 

@@ -7,8 +7,8 @@ import pytest
 import irtool
 from irtool.cluster.machine import default_machine
 from irtool.planning.files.handing_over import Again, by_operators
-from irtool.planning.plans.cost_report import StepCost
 from irtool.planning.plans.plan import Plan, plan
+from irtool.planning.plans.step.report import StepCost
 from irtool.sharding.network.context import ParallelContext
 
 SIZE = "<Tensor[Float32], (1024, 1024)>"

@@ -13,8 +13,8 @@ from irtool.cluster.memory import memory
 from irtool.cluster.pricing import Launch
 from irtool.ir.parameter_roles import parameter_roles
 from irtool.planning.cost.structure import structure_of
-from irtool.planning.plans.cost_report import step_cost
 from irtool.planning.plans.plan import plan
+from irtool.planning.plans.step.report import step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from tests.records import records

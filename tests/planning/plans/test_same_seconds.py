@@ -12,8 +12,8 @@ from irtool.cluster.groups import group_report
 from irtool.cluster.machine import Machine, built_in, machine_from
 from irtool.cluster.ranks import single
 from irtool.planning.cost.structure import structure_of
-from irtool.planning.plans.cost_axes import axis_costs
-from irtool.planning.plans.cost_report import StepCost, step_cost
+from irtool.planning.plans.step.axes import axis_costs
+from irtool.planning.plans.step.report import StepCost, step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from tests.records import records

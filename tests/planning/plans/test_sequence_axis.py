@@ -14,8 +14,8 @@ from irtool.cluster.axes import axes, passes_round
 from irtool.cluster.machine import built_in
 from irtool.ir.collectives import collectives
 from irtool.planning.cost.structure import structure_of
-from irtool.planning.plans.cost_axes import axis_costs
-from irtool.planning.plans.cost_report import step_cost
+from irtool.planning.plans.step.axes import axis_costs
+from irtool.planning.plans.step.report import step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import irtool
 from irtool.cluster.machine import BUILT_IN, built_in
 from irtool.planning.cost.costs import Cause, Communication
-from irtool.planning.plans.cost_items import CostItem
-from irtool.planning.plans.cost_report import MemoryCost, StepCost
 from irtool.planning.plans.plan import plan
+from irtool.planning.plans.step.items import CostItem
+from irtool.planning.plans.step.report import MemoryCost, StepCost
 from irtool.planning.plans.ties import (
     MARGIN,
     Priced,

@@ -14,8 +14,8 @@ import pytest
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.planning.cost.structure import structure_of
-from irtool.planning.plans.cost_report import step_cost
 from irtool.planning.plans.plan import CannotPlan, Plan, plan
+from irtool.planning.plans.step.report import step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from tests.records import records

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irtool.planning.recovery.elastic import ElasticPlan
-from irtool.planning.recovery.elastic_target import Point, best_over
-from irtool.planning.recovery.elastic_transition import COMPILE_SECONDS
+from irtool.planning.recovery.elastic.target import Point, best_over
+from irtool.planning.recovery.elastic.transition import COMPILE_SECONDS
 
 BANDWIDTH = 1e9
 

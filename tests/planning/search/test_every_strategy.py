@@ -15,8 +15,8 @@ from benchmarks.plan_enumerated import context_of, judged, legal, network
 from irtool.cluster.machine import default_machine
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.annotate import with_strategies
-from irtool.planning.plans.cost_report import step_cost
 from irtool.planning.plans.plan import plan
+from irtool.planning.plans.step.report import step_cost
 from irtool.sharding.check import check
 
 SMALL = """

@@ -16,8 +16,8 @@ from irtool.planning.cost.structure import structure_of
 from irtool.planning.limits.modes import choice_of, plain_modes
 from irtool.planning.limits.proof import proved
 from irtool.planning.plans.annotate import with_strategies
-from irtool.planning.plans.cost_report import step_cost
 from irtool.planning.plans.plan import plan
+from irtool.planning.plans.step.report import step_cost
 from irtool.planning.search.problem import Problem, planned_context, problem_of
 from irtool.planning.search.search import Search
 from irtool.planning.search.shared_results import lowered

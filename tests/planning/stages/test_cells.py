@@ -10,8 +10,8 @@ import irtool
 from irtool.cluster.machine import default_machine
 from irtool.planning.cost.costs import BACKWARD_WORK, Communication
 from irtool.planning.cost.structure import structure_of
-from irtool.planning.plans.cost_items import CostItem
-from irtool.planning.plans.cost_report import MemoryCost, StepCost
+from irtool.planning.plans.step.items import CostItem
+from irtool.planning.plans.step.report import MemoryCost, StepCost
 from irtool.planning.stages.cells import BEFORE, BEHIND, BETWEEN, StageCells, stage_cells
 from irtool.planning.stages.figures import CellFigures, _forward, of_micro_batches
 from irtool.sharding.network.context import ParallelContext

@@ -23,8 +23,8 @@ from irtool.report.model import (
     Table,
 )
 from irtool.report.page import charts
-from irtool.report.page.graph_data import graph_data
-from irtool.report.page.graph_page import graph_page
+from irtool.report.page.graph.data import graph_data
+from irtool.report.page.graph.page import graph_page
 from irtool.report.page.keys import node_key
 from irtool.report.page.write import render_page
 from irtool.report.picture.overlay import Mark, Overlay

@@ -11,7 +11,7 @@ import irtool
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.ties import ties
-from irtool.report.page.graph_data import (
+from irtool.report.page.graph.data import (
     CALL,
     INPUT,
     MONAD,
@@ -20,8 +20,8 @@ from irtool.report.page.graph_data import (
     WEIGHT,
     graph_data,
 )
-from irtool.report.page.graph_page import graph_page
-from irtool.report.page.graph_tree import MOST_MEMBERS, build_tree
+from irtool.report.page.graph.page import graph_page
+from irtool.report.page.graph.tree import MOST_MEMBERS, build_tree
 from irtool.report.page.keys import node_key
 from irtool.report.page.write import render_page
 from irtool.report.picture.overlay import Mark, Overlay

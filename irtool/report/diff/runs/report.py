@@ -33,7 +33,7 @@ from irtool.report.model import (
     rows_shown,
     text_column,
 )
-from irtool.report.page.graph_data import graph_data
+from irtool.report.page.graph.data import graph_data
 from irtool.report.text import shortened
 
 _USUAL_SUSPECTS = 15

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from irtool.cluster.axes import Axis, axis_of_ranks, passes_round, sums_product
 from irtool.planning.cost.costs import Communication
-from irtool.planning.plans.cost_items import CostItem
-from irtool.planning.plans.cost_report import StepCost
-from irtool.planning.plans.cost_shared import cause_of
+from irtool.planning.plans.step.items import CostItem
+from irtool.planning.plans.step.report import StepCost
+from irtool.planning.plans.step.shared import cause_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from irtool.planning.cost.costs import (
 from irtool.planning.cost.kept import FIXED
 from irtool.planning.cost.structure import Parameter, Structure
 from irtool.planning.cost.weights import priced_weight
-from irtool.planning.plans.cost_communication import (
+from irtool.planning.plans.step.communication import (
     Communicated,
     edge_bytes,
     of_edge,
@@ -36,9 +36,9 @@ from irtool.planning.plans.cost_communication import (
     transfers,
     unsized,
 )
-from irtool.planning.plans.cost_items import CostItem
-from irtool.planning.plans.cost_kept import kept_in
-from irtool.planning.plans.cost_shared import cause_of, overlaps, with_common_starts
+from irtool.planning.plans.step.items import CostItem
+from irtool.planning.plans.step.kept import kept_in
+from irtool.planning.plans.step.shared import cause_of, overlaps, with_common_starts
 from irtool.planning.search.link_tables import brought
 from irtool.sharding.network.communications import HIDES
 from irtool.sharding.network.graphs import Use

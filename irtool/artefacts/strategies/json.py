@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, cast
 
 from irtool.artefacts.errors import ArtefactError, position_in
-from irtool.artefacts.strategy_file import (
+from irtool.artefacts.strategies.model import (
     Rows,
     SavedLayout,
     SavedStrategy,

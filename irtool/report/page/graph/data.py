@@ -16,8 +16,8 @@ from irtool.ir.statement import nested_references
 from irtool.ir.ties import Ties, ties
 from irtool.ir.units import tuple_text
 from irtool.ir.values import GraphReference, Scalar
-from irtool.report.page.graph_facts import Fact, node_facts, parameter_facts
-from irtool.report.page.graph_tree import (
+from irtool.report.page.graph.facts import Fact, node_facts, parameter_facts
+from irtool.report.page.graph.tree import (
     Path,
     Tree,
     build_tree,

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.protobuf import Field, Malformed, fields
-from irtool.artefacts.strategy_file import (
+from irtool.artefacts.strategies.json import layout_problem, split_key
+from irtool.artefacts.strategies.model import (
     MapEntry,
     Rows,
     SavedLayout,
     SavedStrategy,
     StrategyFile,
 )
-from irtool.artefacts.strategy_json import layout_problem, split_key
 
 _CURRENT_STAGE, _STRATEGY_ITEM, _LAYOUT_ITEM = 1, 2, 3
 

@@ -8,7 +8,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.units import plural
 from irtool.report.model import Answer, Explorer, Report, Tone
-from irtool.report.page.graph_data import graph_data
+from irtool.report.page.graph.data import graph_data
 from irtool.report.picture.overlay import Overlay
 from irtool.sharding.network.report import CheckResult
 

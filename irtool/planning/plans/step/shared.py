@@ -13,7 +13,7 @@ from irtool.cluster.pricing import Launch, Overlap, overlap, step_seconds
 from irtool.ir.dump import dump_of
 from irtool.ir.graph import Node
 from irtool.planning.cost.costs import Cause, Communication
-from irtool.planning.plans.cost_items import CostItem
+from irtool.planning.plans.step.items import CostItem
 
 
 def with_common_starts(items: Sequence[CostItem], machine: Machine) -> tuple[CostItem, ...]:

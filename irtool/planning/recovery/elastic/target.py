@@ -13,7 +13,7 @@ from irtool.planning.cost.kept import FIXED
 from irtool.planning.limits.memory import Limited
 from irtool.planning.limits.modes import plain_modes
 from irtool.planning.plans.plan import Plan, plan_of_choices
-from irtool.planning.recovery.elastic_transition import COMPILE_SECONDS, Extra, Extras, paid
+from irtool.planning.recovery.elastic.transition import COMPILE_SECONDS, Extra, Extras, paid
 from irtool.planning.recovery.fetch import Fetch
 from irtool.planning.recovery.scale import scaled_plan
 from irtool.planning.search.exact import value_of

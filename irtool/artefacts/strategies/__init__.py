@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from irtool.artefacts.errors import ArtefactError, bytes_of
-from irtool.artefacts.strategy_file import SavedLayout, SavedStrategy, StrategyFile
-from irtool.artefacts.strategy_json import read_json_strategies
-from irtool.artefacts.strategy_protobuf import read_protobuf_strategies
+from irtool.artefacts.strategies.json import read_json_strategies
+from irtool.artefacts.strategies.model import SavedLayout, SavedStrategy, StrategyFile
+from irtool.artefacts.strategies.protobuf import read_protobuf_strategies
 from irtool.syntax import file_facts
 from irtool.syntax.run.folders import natural
 

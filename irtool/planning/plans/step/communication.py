@@ -28,7 +28,7 @@ from irtool.planning.cost.costs import (
     seconds_of,
 )
 from irtool.planning.cost.structure import Parameter, Structure
-from irtool.planning.plans.cost_items import CostItem
+from irtool.planning.plans.step.items import CostItem
 from irtool.sharding.network.communications import AGAIN, USER_CODE, Owner, StepCommunication
 from irtool.sharding.network.graphs import Use
 from irtool.sharding.network.report import (

@@ -25,7 +25,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.planning.cost.holdings import StageDumps, holdings, stages_of
 from irtool.planning.plans.plan import Plan
-from irtool.planning.recovery.elastic_target import (
+from irtool.planning.recovery.elastic.target import (
     Choices,
     Point,
     Target,

@@ -1,0 +1,1 @@
+"""Where the seconds of a step go, by what ``check`` predicts."""
