@@ -44,6 +44,8 @@ def verdict(found: RunComparison, entry: Entry) -> tuple[str, bool]:
 
 def reorders(entry: Entry) -> bool:
     """Whether a fault only puts rows of a rank into another order."""
+    if entry["layout"] is None:
+        return False
     return entry["fault"] == "wrong_data" and entry["layout"]["right"]["data_parallel"] == 1
 
 

@@ -74,8 +74,13 @@ def planted(network: str, layout: Layout, draw: random.Random) -> tuple[str, dic
     name, devices, degrees, _ = layout
     number = draw.randrange(2)
     block = {"decoder": f"l{number}.mlp", "mixer": f"m{number}.mlp", "tower": f"b{number}"}[network]
-    path = {"decoder": f"layers-CellList_{number}", "mixer": f"blocks-CellList_{number}",
-            "tower": f"blocks-CellList_{number}"}[network]  # fmt: skip
+    parts = {
+        "decoder": ("layers", "mlp."),
+        "mixer": ("blocks", "channels."),
+        "tower": ("blocks", ""),
+    }
+    cells, inner = parts[network]
+    path, parameter = f"{cells}-CellList_{number}", f"{cells}.{number}.{inner}"
     last = devices - 1 if "pp2" not in name else devices // 2 - 1  # of the first stage
     pool = ["scale"]
     if "pp2" not in name or "tp" in degrees:
@@ -90,10 +95,10 @@ def planted(network: str, layout: Layout, draw: random.Random) -> tuple[str, dic
     made: dict[str, dict[str, Any]] = {
         "scale": {"with": {"scale": {block: 1.04}}, "names": around, "ranks": []},
         "rounded": {"with": {"rounded": (block, last)}, "names": around, "ranks": [last]},
-        "wrong_slice": {"with": {"wrong_slice": (last, f"{block}.up.weight")}, "names": [path],
+        "wrong_slice": {"with": {"wrong_slice": (last, f"{parameter}up.weight")}, "names": [path],
                         "ranks": [last]},
         "missing": sum_of, "mean": sum_of,
-        "replica": {"with": {"replica": (last, f"{block}.down.bias")}, "names": [path],
+        "replica": {"with": {"replica": (last, f"{parameter}down.bias")}, "names": [path],
                     "ranks": [last]},
         "data": {"with": {"wrong_batch": last}, "names": ["Gather", "first-Linear", "StridedSlice"],
                  "ranks": [last]},

@@ -57,6 +57,11 @@ def test_what_a_factor_may_be(
     assert explained_scale(scales, error, unit, exact) == pytest.approx(explained)
 
 
+@pytest.mark.parametrize(("size", "units"), [(1, 4.1), (4, 2.05), (16, 1.5)])
+def test_rounding_takes_few_elements_further_than_many(size: int, units: float) -> None:
+    assert explained_scale([], 0.0, UNIT, True, size) == pytest.approx(units * UNIT)
+
+
 def scaled(tmp_path: Path, units: float) -> TensorComparison:
     """A product in half precision whose result one side scales by so many roundings."""
     x, y = tensor(3), tensor(4)

@@ -12,6 +12,10 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from irtool.cli.main import app
+from irtool.compare.layouts.assembled import (
+    _as_stated,  # pyright: ignore[reportPrivateUsage]
+    _same_figures,  # pyright: ignore[reportPrivateUsage]
+)
 from irtool.compare.layouts.declared import BadLayout, SideLayout, layouts_of
 from irtool.compare.layouts.parts import Degrees, Partition, partitions
 from irtool.compare.runs.comparison import RunComparison, compare_runs
@@ -201,6 +205,26 @@ def test_gradients_of_a_mean_over_a_part_of_the_batch_are_told_by_figures(
     two = written(tmp_path / "two", [entries(half, times) for half in halves], tensors=False)
     found = compared(one, two, ONE, SideLayout(1, 2))
     assert (found.first is None) is is_healthy
+
+
+def test_figures_of_parts_that_are_stated_in_half_precision_are_rounded() -> None:
+    unit = 2.0**-8
+    whole = (1.0, -1.0, 0.002, 10.0)
+    parts = (1.0, -1.0, 0.0021, 10.0 * (1 + unit))
+    assert _as_stated(parts, whole, "BFloat16", 0.05) == whole
+    assert _as_stated(parts, whole, "Float32", 0.05) == parts
+    longer = (1.0, -1.0, 0.002, 10.0 * (1 + 3 * unit))
+    assert _as_stated(longer, whole, "BFloat16", 0.05) == longer
+    other = (1.25, -1.0, 0.002, 10.0)
+    assert _as_stated(other, whole, "BFloat16", 0.05) == other
+    shifted = (1.0, -1.0, 0.01, 10.0)
+    assert _as_stated(shifted, whole, "BFloat16", 0.05) == shifted
+
+
+def test_gradients_of_small_norm_are_no_replicas_for_that() -> None:
+    rows = [(1e-10, -1e-10, 0.0, 4e-10), (1e-10, -1e-10, 0.0, 2e-10)]
+    assert not _same_figures(rows)
+    assert _same_figures([rows[0], (1e-10, -1e-10, 1e-16, 4e-10)])
 
 
 @pytest.mark.parametrize(("reads_data", "is_named"), [(True, True), (False, False)])

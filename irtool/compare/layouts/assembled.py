@@ -18,7 +18,7 @@ from irtool.compare.layouts.parts import Across, Degrees, Partition, partitions
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
 from irtool.compare.tensors.measuring.measure import measure_arrays
-from irtool.compare.tensors.model import NAN, Columns, Op
+from irtool.compare.tensors.model import NAN, Columns, Op, Shape
 from irtool.compare.tensors.semantics import family, is_random
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ _SURE = 1e-3
 """Relative error from which down a way to put parts together is surely the right one."""
 _SAME_FIGURES = 1e-5
 """What figures of one tensor may be off by on other ranks, relative to its norm."""
+_HALF = 2.0**-20
+"""Unit roundoff from which a type counts as half precision."""
+_STATED_UNITS = 2.05
+"""Units of half precision by which stated figures of one tensor may differ."""
 _OTHER_TERMS = 0.02
 """The same from which on gradients are surely others."""
 _MOST_PARTITIONS = 12
@@ -148,6 +152,8 @@ class Assembler:
         """Put one pair of tensors together; why that cannot be, empty where it can."""
         values = [self._values(which, indices[which], label) for which in (0, 1)]
         shapes = (self._shape(0, places[0]), self._shape(1, places[1]))
+        if self._counts_parts(indices[0], label, shapes):
+            return "a gradient of the loss itself says how many parts its mean is taken of"
         is_parameter = self._is_parameter(indices, places)
         declared = tuple(self._declared(which, indices[which], label) for which in (0, 1))
         possible = partitions(shapes, self.degrees, declared, is_parameter)  # type: ignore[arg-type]  # two of each
@@ -191,6 +197,12 @@ class Assembler:
                     value = self._with_factor(which, value)
                 self._write(which, places[which], value)
         return ""
+
+    def _counts_parts(self, index: int, label: str, shapes: tuple[Shape, Shape]) -> bool:
+        """Whether it is the number that the backward pass begins with, of runs cut by the batch."""
+        is_number = math.prod(shapes[0]) == math.prod(shapes[1]) == 1
+        is_first = self.sides[0].ops[index].op.phase == "backward" and label.startswith("input")
+        return is_number and is_first and any(degrees.batch > 1 for degrees in self.degrees)
 
     def _scaled(
         self, joined: tuple[NDArray[Any], NDArray[Any]], choice: tuple[Partition, Partition]
@@ -488,6 +500,7 @@ class Assembler:
         """The same of figures: slices can be put together by them, sums cannot."""
         choice = possible[0]
         made: list[_Row] = []
+        means: list[float] = []
         for which in (0, 1):
             rows = self._figures(which, indices[which], places[which])
             if rows is None:
@@ -509,6 +522,7 @@ class Assembler:
                 over.append(joined_figures(row) if partition.tensor is not None else row[0])
             if partition.batch is None and not _same_figures(over) and not is_parameter:
                 return "its ranks hold other figures: terms of a sum, which figures do not tell"
+            means += [abs(row[2]) for row in rows.values()]
             made.append(joined_figures(over) if partition.batch is not None else over[0])
         if self.sides[0].ops[indices[0]].op.phase == "backward":
             if math.prod(choice[0].whole) > 1:
@@ -517,6 +531,9 @@ class Assembler:
                 factor = self.found.factors[which]
                 most, least, mean, norm = made[which]
                 made[which] = most * factor, least * factor, mean * factor, norm * factor
+        dtype = self.sides[0].run.columns.dtypes[places[0]]
+        which = 1 if self.sides[1].is_cut else 0
+        made[which] = _as_stated(made[which], made[1 - which], dtype, max(means))
         for which in (0, 1):
             self.found.partitions[which, places[which]] = choice[which]
             self._state(which, places[which], choice[which].whole, made[which])
@@ -721,6 +738,28 @@ def _apart(values: Values, group: Sequence[Coordinate]) -> dict[Coordinate, floa
         for coordinate in group
         if coordinate != usual
     }
+
+
+def _as_stated(own: _Row, other: _Row, dtype: str, mean: float) -> _Row:
+    """Figures put together of rounded ones: those of the other run, where only rounding differs.
+
+    Norms and means of half precision are stated in it, so those of parts do not make up the
+    whole's to the last digit; extremes do.
+
+    Args:
+        own: figures put together.
+        other: of the other run.
+        dtype: of the tensor.
+        mean: the largest mean of a part.
+    """
+    unit = roundoff(dtype)
+    if unit < _HALF or own[:2] != other[:2]:
+        return own
+    if not math.isclose(own[3], other[3], rel_tol=_STATED_UNITS * unit):
+        return own
+    if abs(own[2] - other[2]) > _STATED_UNITS * unit * mean:
+        return own
+    return (*own[:2], *other[2:])
 
 
 def _same_figures(rows: Sequence[tuple[float, ...]], tolerance: float = _SAME_FIGURES) -> bool:

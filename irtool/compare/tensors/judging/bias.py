@@ -37,6 +37,9 @@ _MAGNIFIED = 3.0
 """How many times the factors of its inputs an operator's result may be off by one."""
 _UNITS = 1.5
 """Units of the coarsest type that a factor may be: kernels may cut off, and state norms in it."""
+_LONE_UNITS = 4.1
+"""The same of one element, which rounding either way takes a step of the type: four units."""
+_MANY = 1 << 20
 _STATED_UNITS = 2.05
 """The same from figures: norms that are stated in the type may be a step of it apart though the
 tensors are not, and a step is up to two units."""
@@ -57,7 +60,9 @@ def is_comparable(measure: Measure) -> bool:
     )
 
 
-def explained_scale(scales: Sequence[float], error: float, unit: float, exact: bool) -> float:
+def explained_scale(
+    scales: Sequence[float], error: float, unit: float, exact: bool, size: int = _MANY
+) -> float:
     """The factor, less 1, that a result may be off by.
 
     Args:
@@ -65,10 +70,13 @@ def explained_scale(scales: Sequence[float], error: float, unit: float, exact: b
         error: largest relative error of that: squared it lengthens a tensor, as noise does.
         unit: roundoff of the coarsest type.
         exact: from values, not from figures.
+        size: elements of the result; many, if it is not given.
     """
     known = [abs(scale) for scale in scales if math.isfinite(scale)]
     carried = _MAGNIFIED * max(known, default=0.0)
+    lone = _LONE_UNITS * unit / math.sqrt(max(1, size))
     least = _UNITS * unit if exact else max(_STATED_UNITS * unit, LEAST_FIGURES)
+    least = max(least, lone)
     return carried + 2.0 * error * error + least
 
 

@@ -60,7 +60,8 @@ LIMIT_ATTRIBUTES = 1.0
 """The same where both sides were given other arguments, which is reason enough."""
 _CANCELLED = 1e-6
 """Norm of a parameter's gradient, against those of the module's others, from which down its terms
-cancel: of a key's bias, which softmax does not see, only rounding is left."""
+cancel: of a key's bias, which softmax does not see, only rounding is left.  A unit of coarser
+types."""
 _HANDED_ON = 1.02
 """How much of its inputs' error an operator hands on that adds none of its own."""
 _HALF_ROUNDED = 0.05
@@ -246,7 +247,9 @@ class Judge:
         notes: list[str] = []
         cancelled = 0.0
         if judged.pair.left.is_module and not judged.pair.left.inputs:  # of all its parameters
-            cancelled = _CANCELLED * max((m.left for _, m in outputs if m.left >= 0), default=0.0)
+            unit = coarsest([left.dtypes[places[0]] for places, _ in outputs])
+            largest = max((m.left for _, m in outputs if m.left >= 0), default=0.0)
+            cancelled = max(_CANCELLED, unit) * largest
         for places, measure in outputs:
             if math.isnan(measure.error):
                 notes.append(measure.note or "no figures")
@@ -382,7 +385,9 @@ class Judge:
         if not abs(scale_of(measure)) > (LEAST_EXACT if measure.exact else LEAST_FIGURES):
             return False  # most tensors: nothing below can make that too much
         op = judged.pair.left
-        if op.phase != "forward" or op.is_opaque or judged.pair.right.is_opaque:
+        if op.phase != "forward" or op.parts or judged.pair.right.parts:
+            return False
+        if op.is_module and not is_framework_module(op.type):
             return False
         if is_random(op.type) or jumps(op.type, op.phase) or not is_comparable(measure):
             return False
@@ -398,7 +403,9 @@ class Judge:
             return False
         error = max((m.error for m in given if m.error == m.error), default=0.0)
         scales = [scale_of(m) for m in given]
-        explained = explained_scale(scales, error, unit, measure.exact)
+        assert judged.output is not None
+        size = math.prod(self.left.columns.shapes[judged.output[0]])
+        explained = explained_scale(scales, error, unit, measure.exact, size)
         if family(op.type) in ("sum", "matmul", "reduce"):
             explained *= max(1.0, judged.budget / max(unit, 2.0**-20) / 8)
         return abs(scale_of(measure)) > explained
