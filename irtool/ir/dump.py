@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from weakref import ref
 
 from irtool.ir.display import Shown
 from irtool.ir.graph import DumpModel, LineEnds, Node
@@ -19,12 +20,25 @@ class Dump(DumpModel, Shown):
     """One dump."""
 
     def whole(self) -> Whole:
-        """The whole graph: calls and closures inlined, control flow left as calls."""
-        return inline(self)
+        """The whole graph: calls and closures inlined, control flow left as calls.
+
+        That of the last dump that was asked for it is at hand: several analyses of one ask.
+        """
+        known: Whole | None = self.derived.get("whole")
+        if known is None:
+            before = _last_inlined.pop() if _last_inlined else None
+            if before is not None and (dump := before()) is not None:
+                dump.derived.pop("whole", None)
+            known = self.derived["whole"] = inline(self)
+            _last_inlined.append(ref(self))
+        return known
 
     def to_arrow(self) -> Any:
         """A ``pyarrow.Table`` with one row a node; needs the extra ``irtool[arrow]``."""
         return to_arrow(self)
+
+
+_last_inlined: list[ref[Dump]] = []
 
 
 def dump_of(node: Node) -> Dump | None:

@@ -19,6 +19,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.items import Parameter
 from irtool.ir.operators import ACCUMULATED
 from irtool.ir.parameter_evidence import Evidence, evidence
+from irtool.ir.worked_out import once
 
 Role: TypeAlias = Literal["input", "weight", "state", "accumulated gradient", "other"]
 ROLES: tuple[Role, ...] = ("input", "weight", "state", "accumulated gradient", "other")
@@ -39,17 +40,11 @@ class ParameterRole:
 
 def parameter_roles(dump: Dump) -> Mapping[str, ParameterRole]:
     """The role of every declared parameter of a dump, by name."""
-    entry = _KNOWN.get(id(dump))
-    if entry is None or entry[0] is not dump:
-        if len(_KNOWN) >= _MOST_KNOWN:
-            _KNOWN.clear()
-        entry = _KNOWN[id(dump)] = dump, _Roles(dump, evidence(dump)).all()
-    return entry[1]
+    return once(dump, PARAMETER_ROLES, lambda: _Roles(dump, evidence(dump)).all())
 
 
-_MOST_KNOWN = 8
-_KNOWN: dict[int, tuple[Dump, Mapping[str, ParameterRole]]] = {}
-"""Roles of the last dumps: several answers of one command ask for them."""
+PARAMETER_ROLES = "parameter roles"
+"""What :func:`parameter_roles` is called among the results of a dump."""
 
 
 def is_accumulated(name: str) -> bool:

@@ -10,6 +10,7 @@ from irtool.ir.graph import DumpModel, Node
 from irtool.ir.operators import ACCUMULATED, OPTIMIZERS, PLUMBING
 from irtool.ir.statement import ClosureTarget
 from irtool.ir.values import NodeReference, ParameterReference
+from irtool.ir.worked_out import once
 
 Phase: TypeAlias = Literal["forward", "backward", "recompute", "optimizer", "other"]
 
@@ -47,12 +48,18 @@ def phases(dump: DumpModel) -> Mapping[Node, Phase]:
     Gradients that were summed over micro-batches come out of parameters: what reads these comes
     after the backward pass, too, although no value leads there.
     """
-    known: dict[Node, Phase] | None = dump.derived.get("phases")
-    if known is None:
-        known = dump.derived["phases"] = {}
-        for graph in dump.graphs:
-            _phases_of(graph.nodes, known)
-    return known
+    return once(dump, PHASES, lambda: _all_phases(dump))
+
+
+PHASES = "phases"
+"""What :func:`phases` is called among the results of a dump."""
+
+
+def _all_phases(dump: DumpModel) -> dict[Node, Phase]:
+    phase_of: dict[Node, Phase] = {}
+    for graph in dump.graphs:
+        _phases_of(graph.nodes, phase_of)
+    return phase_of
 
 
 def _phases_of(nodes: tuple[Node, ...], phase_of: dict[Node, Phase]) -> None:

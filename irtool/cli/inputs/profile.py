@@ -11,7 +11,6 @@ from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.legacy import legacy_profile
 from irtool.artefacts.profile import Profile, cpu_profile, kernel_profile
-from irtool.artefacts.trace_profile import trace_profile
 from irtool.cli.report import Failure, note, report_problems
 from irtool.ir.dump import Dump
 from irtool.ir.run import ArtefactKind, PassFile
@@ -27,10 +26,19 @@ if TYPE_CHECKING:
 CODE = "ART001"
 """Of an artefact that can't be used."""
 _BUILT = "graph_build_"
+
+
+def _trace_profile(path: str, damage: Damage) -> Profile:
+    """Few profiles are traces, and numpy, which reads these, takes long to import."""
+    from irtool.artefacts.trace_profile import trace_profile
+
+    return trace_profile(path, damage)
+
+
 _READERS: Mapping[ArtefactKind, Callable[[str, Damage], Profile]] = {
     "kernels": kernel_profile,
     "cpu launches": cpu_profile,
-    "trace": trace_profile,
+    "trace": _trace_profile,
     "legacy kernels": legacy_profile,
 }
 """Files that name operators, the one that says most first."""

@@ -16,8 +16,10 @@ from irtool.ir.ties.between import Matcher
 from irtool.ir.ties.model import End, Kind, Rule, Tie, Ties, forward_place
 from irtool.ir.ties.side import Side
 from irtool.ir.ties.within import ForwardNodes, update_tie
+from irtool.ir.worked_out import once
 
 __all__ = [
+    "TIES",
     "End",
     "Kind",
     "Phase",
@@ -33,6 +35,14 @@ __all__ = [
 
 def ties(dump: Dump) -> Ties:
     """Forward to backward nodes, originals to recompute copies, parameters to their updates."""
+    return once(dump, TIES, lambda: _ties(dump))
+
+
+TIES = "ties"
+"""What :func:`ties` is called among the results of a dump."""
+
+
+def _ties(dump: Dump) -> Ties:
     stages = phases(dump)
     finder = ForwardNodes(dump, stages)
     pairs: list[Tie] = []

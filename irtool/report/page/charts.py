@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import escape as escape_html
 from itertools import pairwise
-from xml.sax.saxutils import escape as escape_xml
-from xml.sax.saxutils import quoteattr
 
 from irtool.ir.units import quantity_text
 from irtool.report.model import Unit
@@ -366,13 +365,18 @@ def _label(
 ) -> str:
     colour = colour or (_QUIET if name == "quiet" else _TEXT)
     return (
-        f'<text class={quoteattr(name)} x="{x:.1f}" y="{y:.1f}" fill="{colour}" '
-        f'text-anchor="{anchor}"{more}>{escape_xml(escape(text))}</text>'
+        f'<text class="{escape_html(name)}" x="{x:.1f}" y="{y:.1f}" fill="{colour}" '
+        f'text-anchor="{anchor}"{more}>{_xml(text)}</text>'
     )
 
 
 def _title(text: str) -> str:
-    return f"<title>{escape_xml(escape(text))}</title>"
+    return f"<title>{_xml(text)}</title>"
+
+
+def _xml(text: str) -> str:
+    # Not of xml.sax, which imports half of what Python has for the network.
+    return escape_html(escape(text), quote=False)
 
 
 def _svg(height: float, parts: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 from irtool.ir.dump import Dump
 from irtool.ir.graph import AmbiguousReference, Graph, GraphParameter, Node, Source
 from irtool.ir.statement import ClosureTarget, GraphTarget, PrimitiveTarget
+from irtool.ir.worked_out import once
 
 Port: TypeAlias = Node | GraphParameter
 
@@ -109,7 +110,11 @@ def is_operator(node: Node) -> bool:
 
 
 def network_of(dump: Dump) -> Network:
-    """Resolve every edge of a dump, and mark what is forward."""
+    """Every edge of a dump resolved, and what is forward marked; made once for a dump."""
+    return once(dump, "network", lambda: _resolved(dump))
+
+
+def _resolved(dump: Dump) -> Network:
     network = Network(dump, dump.entry)
     for graph in dump.graphs:
         for node in graph.nodes:
@@ -255,7 +260,7 @@ def _preorder(network: Network, root: Node) -> list[Port]:
         todo += _children(network, port)
         # Of every node and parameter the graph that it belongs to is visited, first of all.
         graph = port.graph if isinstance(port, Node) else network.dump.graph(port.graph)
-        if graph is not None and graph.result is not None:
+        if graph is not None and graph.result is not None and id(graph.result) not in seen:
             todo.append(graph.result)
     return order
 

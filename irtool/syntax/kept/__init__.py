@@ -8,19 +8,25 @@ waits for it, and only by commands (:func:`keeping`): a library doesn't fill a d
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
+from weakref import ref
 
 from irtool.ir.dump import Dump
 from irtool.ir.version import VERSION
+from irtool.ir.worked_out import set_recall
 from irtool.syntax.cache_files import KeptFiles, digest
 from irtool.syntax.collector import CollectorPause
 from irtool.syntax.kept.model import Decode, can_be_kept, form_of_model, model_bytes, model_from
+from irtool.syntax.kept.results import results_bytes, results_from, worked_out
 
 LEAST_KEPT = 256 << 10
 """Bytes of the smallest dump whose model is kept; smaller ones are read as quickly."""
+_MOST_RESULTS = 128 << 20
+"""Bytes that all kept results take."""
 
 
 @lru_cache(maxsize=1)
@@ -42,6 +48,9 @@ class Keeper:
         self._files = KeptFiles("models") if writes else None
         self._given: dict[bytes, bytes] = {}
         self._waiting: tuple[bytes, Dump, str] | None = None
+        self._results = KeptFiles("results", _MOST_RESULTS) if writes else None
+        self._asked: dict[bytes, tuple[ref[Dump], frozenset[str]]] = {}
+        """Dumps that results are kept of, and which of these are kept already."""
 
     @property
     def writes(self) -> bool:
@@ -71,18 +80,51 @@ class Keeper:
             return None
         try:
             with CollectorPause.over(len(text)):
-                return model_from(kept, text, path, decode)
+                dump = model_from(kept, text, path, decode)
         except (ValueError, LookupError):
             return None
+        self._will_keep_results(key, dump)
+        return dump
+
+    def _will_keep_results(self, key: bytes, dump: Dump) -> None:
+        """Keep what will be worked out of a dump; what is kept of it is there when asked for."""
+        if self._results is None:
+            return
+        self._asked[key] = ref(dump), frozenset()
+        set_recall(dump, lambda derived: self._recall(key, derived))
+
+    def _recall(self, key: bytes, derived: dict[str, Any]) -> None:
+        asked = self._asked.get(key)
+        dump = asked[0]() if asked is not None else None
+        data = self._results.get(key) if self._results is not None else None
+        if dump is None or data is None or dump.derived is not derived:
+            return
+        derived.update(results_from(data, dump))
+        self._asked[key] = ref(dump), worked_out(dump)
+
+    def _keep_results(self) -> None:
+        for key, (asked, known) in self._asked.items():
+            dump = asked()
+            if dump is None or self._results is None or worked_out(dump) <= known:
+                continue
+            with suppress(LookupError, OverflowError, MemoryError):
+                self._results.put(key, results_bytes(dump))
+                self._asked[key] = asked, worked_out(dump)
 
     def wants(self, data: bytes, dump: Dump, text: str) -> None:
         """Keep the model of a dump, but not at once; the one that waited before is kept now."""
-        self.flush()
+        self._flush_model()
         if self._files is not None and can_be_kept(dump):
-            self._waiting = _key(data), dump, text
+            key = _key(data)
+            self._waiting = key, dump, text
+            self._will_keep_results(key, dump)
 
     def flush(self) -> None:
         """Keep what waits."""
+        self._flush_model()
+        self._keep_results()
+
+    def _flush_model(self) -> None:
         if self._waiting is None or self._files is None:
             return
         (key, dump, text), self._waiting = self._waiting, None
