@@ -241,18 +241,25 @@ def copied_bytes(steps: Iterable[RedistributionStep], element: int) -> list[int]
 
 
 def compute_seconds(
-    call: OperatorCall, judgement: Judgement, machine: Machine, *, gradient: bool
+    call: OperatorCall,
+    judgement: Judgement,
+    machine: Machine,
+    *,
+    gradient: bool,
+    operations: int | None = None,
 ) -> float:
     """An operator's arithmetic or memory traffic on slices, whichever is longer.
 
     Operations that nobody knows count none, so that memory traffic decides.  The gradient of what
     an operator picks is as large as what it picks from.  On a machine that was measured with these
-    slices it is what they took; with others, what is fitted to its kind.
+    slices it is what they took; with others, what is fitted to its kind. ``operations``: on its
+    slices, where they are known already.
     """
     inputs, outputs = judgement.raw_inputs, judgement.raw_outputs
     if any(size < 0 for shape in (*inputs, *outputs) for size in shape):
         return LAUNCH_SECONDS
-    operations = operations_of(call, judgement)
+    if operations is None:
+        operations = operations_of(call, judgement)
     dtype = call.tensors[0].dtype if call.tensors else ""
     read, written = _sizes(inputs, call.tensors), _sizes(outputs, call.results)
     bandwidth = machine.memory_bandwidth

@@ -75,14 +75,20 @@ def weight_cost(
     gather = held.gather_ranks
     mirror = held.mirror_ranks if gather is not None else None
     if gather is None and layout is not None:
-        operators = structure.operators
-        mirror = replicas(layout, operators.devices, operators.own_rank)
         ref = parameter.mirror
-        if ref is not None and judgement is not None and ref.node is not None:
-            same = (
-                owner is not None and ref.node is owner.node and ref.index < len(judgement.mirrors)
-            )
-            mirror = judgement.mirrors[ref.index] if same else mirror
+        same = (
+            ref is not None
+            and judgement is not None
+            and owner is not None
+            and ref.node is not None
+            and ref.node is owner.node
+            and ref.index < len(judgement.mirrors)
+        )
+        if same and ref is not None and judgement is not None:
+            mirror = judgement.mirrors[ref.index]
+        else:
+            operators = structure.operators
+            mirror = replicas(layout, operators.devices, operators.own_rank)
     cost = priced_weight(
         prod(base) * parameter.element,
         prod(held.slice or ()) * parameter.element,

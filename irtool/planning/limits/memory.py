@@ -26,7 +26,7 @@ from irtool.planning.limits.pack import packed, smallest
 from irtool.planning.limits.proof import proved
 from irtool.planning.search.exact import Floats, solve
 from irtool.planning.search.paid_once import seconds_of_links
-from irtool.planning.search.search import Search, Solution
+from irtool.planning.search.search import CLOSE, Search, Solution
 from irtool.planning.search.shared_starts import Case, model_of_case, seconds_above, unpaid
 from irtool.planning.search.tables import CannotPlan, Model
 
@@ -138,7 +138,8 @@ class Limited:
         if first.bound >= self.search.enough:
             return _bounded(first, min(bound, first.seconds))
         if limit is None or self.all_bytes(first) <= limit:
-            return proved(self.search, self.modes, first, bound)
+            is_proof = self.search.close <= CLOSE
+            return proved(self.search, self.modes, first, bound) if is_proof else first
         fits = self._fits_at_all(first, limit)
         bound, best = self._fitting(first, fits, limit, bound)
         return _bounded(best, min(bound, best.seconds))
@@ -351,6 +352,10 @@ _CLOSE_CASES = 1e-5
 """Part of a step that is not worth another search."""
 
 
+_CLOSE_AROUND = 1e-2
+"""The same where not all strategies are looked at: another look at more of them brings more."""
+
+
 def search(model: Model, limit: int | None, most_cases: int = _MOST_CASES) -> Solution:
     """The cheapest choices that fit into a limit.
 
@@ -363,6 +368,7 @@ def search(model: Model, limit: int | None, most_cases: int = _MOST_CASES) -> So
     Raises:
         CannotPlan: there are none.
     """
+    close = _CLOSE_AROUND if model.left_out else _CLOSE_CASES
     first = _case(model, limit, Case())
     best, bound, rounds = first.choice, first.bound, first.search.rounds
     seconds = total_seconds(model, best.choices)
@@ -370,7 +376,7 @@ def search(model: Model, limit: int | None, most_cases: int = _MOST_CASES) -> So
     while cases and looked < most_cases:
         cases.sort(key=lambda searched: searched.bound)
         bound = min(cases[0].bound, seconds)
-        if seconds <= bound * (1 + _CLOSE_CASES):
+        if seconds <= bound * (1 + close):
             break
         cut = cases.pop(0)
         key = unpaid(model, cut.choice.choices, cut.case)
@@ -433,7 +439,7 @@ def _case(
         CannotPlan: there are none.
     """
     if first is None:
-        own = Search(model)
+        own = Search(model, close=_CLOSE_AROUND if model.left_out else CLOSE)
     else:
         changed = model_of_case(model, case)
         enough = seconds - changed.constant if limit is None else inf

@@ -23,6 +23,7 @@ from irtool.planning.cost.kept import FIXED
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.limits.around import Near, around_the_best
 from irtool.planning.limits.memory import Limited, TooLittleMemory, search
+from irtool.planning.limits.without_widest import least_without_widest
 from irtool.planning.plans.annotate import with_strategies
 from irtool.planning.plans.border import Border, Share, share_of
 from irtool.planning.plans.compatible import compatible
@@ -219,8 +220,8 @@ def plan(
     if region is not None:
         border = _border(dump, region, made, searching.plan(searching.model(free)))
     if model.left_out and made.lower_bound is not None:
-        bound = least_arithmetic(problem.structure, machine)
-        made = replace(made, lower_bound=min(bound, made.after.seconds))
+        bound = min(searching.least(fixed), made.after.seconds)
+        made = replace(made, lower_bound=bound, seconds=time.process_time() - started)
     return replace(made, onto=taken, border=border)
 
 
@@ -244,12 +245,13 @@ class _Searching:
         fixed: Mapping[Node, Given],
         hiding: Hiding | None = None,
         known: Known | None = None,
+        loose: Collection[Node] = (),
     ) -> Model:
-        """The tables under strategies that must be."""
+        """The tables under strategies that must be, without operators that are ``loose``."""
         structure, current = self.problem.structure, self.problem.current
         return model_of(
             structure, self.machine, current, fixed, self.tied, outs=self.carried.outs,
-            hiding=hiding, near=self.near, effort=self.effort, known=known,
+            hiding=hiding, near=self.near, effort=self.effort, known=known, loose=loose,
         )  # fmt: skip
 
     def around_the_best(self, fixed: Mapping[Node, Given]) -> tuple[_Searching, Model]:
@@ -265,6 +267,19 @@ class _Searching:
 
         model, near = around_the_best(make, self.limit)
         return replace(self, near=near), model
+
+    def least(self, fixed: Mapping[Node, Given]) -> float:
+        """Seconds that no plan is below, all strategies counted, under some that must be.
+
+        What is hidden, and weights that are cut, cost less than tables of other plans say.
+        """
+        structure, machine = self.problem.structure, self.machine
+        if machine.overlap or self.optimizer:
+            return least_arithmetic(structure, machine)
+        full = replace(self, effort=EFFORTS["full"], near={})
+        return least_without_widest(
+            structure, machine, lambda loose: full.model(fixed, loose=loose)
+        )
 
     def plan(self, model: Model) -> Plan:
         """The plan of a model."""
@@ -614,7 +629,8 @@ def _notes(model: Model, report: CheckResult) -> list[str]:
         more = f", and {count - 1} more operators have" if count > 1 else ""
         notes.append(
             f"{first.op} in line {first.line} has more strategies than are looked at{more}: the "
-            "lower bound counts arithmetic alone (--effort full looks at more)"
+            "lower bound counts arithmetic alone where operators have most (--effort full looks at "
+            "all)"
         )
     if any(problem.severity == "error" for problem in model.structure.dump.problems):
         notes.append("a part of the dump could not be read: this is a plan of the rest")

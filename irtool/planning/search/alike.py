@@ -7,6 +7,7 @@ are cut, as long as they are cut into as many slices.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -18,7 +19,22 @@ PROBES = 6
 """Strategies on which it is tried whether operations follow from how often axes are cut."""
 
 
-def alike(form: Form, values: Ints) -> tuple[Ints, Ints]:
+@dataclass(frozen=True, eq=False, slots=True)
+class Alike:
+    """Strategies of which no two cost alike.
+
+    Attributes:
+        first: their places among all.
+        which: by strategy which of them it costs as much as.
+        operations: of these few, by one, on its slices; None: they do not follow from the cuts.
+    """
+
+    first: Ints
+    which: Ints
+    operations: tuple[int, ...] | None
+
+
+def alike(form: Form, values: Ints) -> Alike:
     """Strategies of which no two cost alike, and for each strategy which of them it costs as much.
 
     Args:
@@ -31,11 +47,19 @@ def alike(form: Form, values: Ints) -> tuple[Ints, Ints]:
     for item in form.sums:
         for axis in item.axes:
             columns += [np.where(counts[:, axis] > 0, low[:, axis], -1), counts[:, axis]]
-    exponents = _exponents(form, values)
-    more = counts if exponents is None else (counts * exponents).sum(axis=1)[:, None]
+    uncut, exponents = _exponents(form, values)
+    halvings = None if exponents is None else (counts * exponents).sum(axis=1)
+    more = counts if halvings is None else halvings[:, None]
     table = np.column_stack([*columns, more])
     _, first, which = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    return np.asarray(first, dtype=np.int64), np.ravel(np.asarray(which, dtype=np.int64))
+    first = np.asarray(first, dtype=np.int64)
+    operations = None
+    if exponents is not None:
+        operations = tuple(
+            uncut // prod(value**exponent for value, exponent in zip(row, exponents, strict=True))
+            for row in values[first].tolist()
+        )
+    return Alike(first, np.ravel(np.asarray(which, dtype=np.int64)), operations)
 
 
 def _axes(tensor: AxesOf) -> list[int]:
@@ -43,8 +67,8 @@ def _axes(tensor: AxesOf) -> list[int]:
     return [axis for axes in tensor for axis in axes]
 
 
-def _exponents(form: Form, values: Ints) -> Ints | None:
-    """By axis how many halvings of the operations cutting it in two makes; None: not so simple."""
+def _exponents(form: Form, values: Ints) -> tuple[int, list[int] | None]:
+    """Operations uncut, and by axis how often a cut in two halves them; None: not so simple."""
     count = values.shape[1]
     ones = np.ones((1, count), dtype=np.int64)
     halves = ones + np.eye(count, dtype=np.int64)
@@ -56,10 +80,10 @@ def _exponents(form: Form, values: Ints) -> Ints | None:
     for half in measured[1 : count + 1]:
         exponent = (uncut // half).bit_length() - 1 if half else 0
         if half << exponent != uncut:
-            return None
+            return uncut, None
         exponents.append(exponent)
     for row, operations in zip(probes.tolist(), measured, strict=True):
         cut = prod(value**exponent for value, exponent in zip(row, exponents, strict=True))
         if operations * cut != uncut:
-            return None
-    return np.array(exponents, dtype=np.int64)
+            return uncut, None
+    return uncut, exponents

@@ -9,11 +9,12 @@ not: with a machine that has such, operators count nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import prod
 
 from irtool.cluster.flops_seconds import roofline_seconds, touched
 from irtool.cluster.machine import Machine
+from irtool.ir.graph import Node
 from irtool.operators.call import Operand, OperatorCall
 from irtool.operators.judgement import Judgement
 from irtool.operators.layout import Shape
@@ -22,24 +23,30 @@ from irtool.planning.cost.structure import Structure
 from irtool.planning.search.operator_candidates import kind_of
 
 
-def least_arithmetic(structure: Structure, machine: Machine) -> float:
+def least_arithmetic(
+    structure: Structure, machine: Machine, nodes: Collection[Node] | None = None
+) -> float:
     """Seconds of a step that no plan of a network is below.
 
     Args:
         structure: the network.
         machine: what things cost.
+        nodes: which operators count, with the weights that lie as they want; None: all.
     """
     devices = structure.operators.stage_size
     known: dict[object, float] = {}
     total = 0.0
     for node, judged in structure.calls.items():
+        if nodes is not None and node not in nodes:
+            continue
         key = kind_of(judged), node in structure.with_gradient
         if key not in known:
             once = least_of(judged.call.call, machine, devices)
             known[key] = once * (1 + BACKWARD_WORK) if node in structure.with_gradient else once
         total += structure.runs(node) * known[key]
     for weight in structure.parameters:
-        if weight.trained:
+        owner = None if weight.owner is None else weight.owner.node
+        if weight.trained and (nodes is None or owner in nodes):
             elements = prod(weight.weight.shape) / devices
             sizes = int(elements * weight.element), int(elements * weight.states)
             total += update_seconds(*sizes, machine) / structure.micro_batches

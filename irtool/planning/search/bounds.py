@@ -74,7 +74,9 @@ def _least_exchanged(state: _Pairs, exchanged: Ints, moved: Moved, machine: Mach
     full, directions = prod(state.first.shape) * moved.element, 2 if moved.gradient else 1
     smallest = _ones(state.held)[:, None] + _ones(state.new)
     both = rates(machine, ("AlltoAll",) * directions, count)
-    seconds, _ = _runs(state, exchanged, (full, smallest), both, "exchange", machine)
+    seconds, _ = _runs(
+        state, exchanged, (full, smallest), both, "exchange", machine, state.crossed()
+    )
     gathered = state.gone & ~exchanged
     before = smallest - _ones(state.blocked(gathered))
     both = rates(machine, ("AllGather", "ReduceScatter")[:directions], count)
@@ -123,6 +125,11 @@ class _Pairs:
         both = once[:, None] & also[None, :] & (more[:, None] | again[None, :])
         self.unsure = (touched & both) != 0
 
+    def crossed(self) -> Ints:
+        """Bits below which an axis of devices ends, or a dimension of either layout."""
+        ends = [_dimension_ends(bits) for bits in (self.first, self.second)]
+        return self.cuts | ends[0][:, None] | ends[1][None, :]
+
     def blocked(self, gathered: Ints) -> Ints:
         """New bits whose place is taken until another bit is gathered."""
         places = len(self.first.shape) * LEVELS + 1
@@ -147,25 +154,35 @@ Method: TypeAlias = Literal["gather", "exchange", "any order"]
 
 
 def _runs(
-    state: _Pairs, moving: Ints, size: Size, rates: Rates, method: Method, machine: Machine
+    state: _Pairs,
+    moving: Ints,
+    size: Size,
+    rates: Rates,
+    method: Method,
+    machine: Machine,
+    cuts: Ints | None = None,
 ) -> tuple[Floats, Floats]:
     """Seconds of moving the bits of a mask axis by axis, and of copies on each device.
 
-    ``size``: on one device before; gathers multiply it.
+    ``size``: on one device before; gathers multiply it. ``cuts``: bits below which they are moved
+    in parts; None: where axes of devices end.
     """
     full, halvings = size
     count = state.first.count
-    parts = [runs(moving, state.cuts, count), (halvings, count + 1)]
+    cuts = state.cuts if cuts is None else cuts
+    parts = [runs(moving, cuts, count), (halvings, count + 1)]
     if method != "any order":
         parts.append((state.rows[0][:, None], state.rows[1]))
     if method == "gather":  # what is held is the same in rows alike
         parts[1] = (state.unsure.astype(np.int64), 2)
+    elif method == "exchange":
+        parts.append((state.unsure.astype(np.int64), 2))
     kinds = kinds_of(moving.shape, parts)
     few = _Moves(
         state.first,
         kinds.place // moving.shape[1],
         np.ravel(moving)[kinds.place],
-        np.ravel(state.cuts)[kinds.place],
+        np.ravel(cuts)[kinds.place],
         np.ravel(state.unsure)[kinds.place],
     )
     seconds, copies = few.seconds(
@@ -202,10 +219,10 @@ class _Moves:
         low, last = np.zeros(mask.shape, dtype=np.int64), np.full(mask.shape, -2)
         length = np.zeros(mask.shape, dtype=np.int64)
         sure, inside = np.zeros(mask.shape, dtype=np.bool_), np.zeros(mask.shape, dtype=np.bool_)
-        certain = ~self.unsure & (method == "gather")
+        certain = ~self.unsure & (method != "any order")
         width = count + 1
         starts, least_starts = rates.start.ravel(), rates.least_start.ravel()
-        per_byte = (rates.per_byte if grows else rates.least_per_byte).ravel()
+        per_byte = rates.per_byte.ravel()
         least_per_byte = (rates.least_grown if grows else rates.least_per_byte).ravel()
         factors = 2.0 ** np.arange(width)
         for turn in range(count + 1):
@@ -284,6 +301,15 @@ def _copied(size: Floats, machine: Machine) -> Floats:
 def _dimension(place: Ints) -> Ints:
     """The bit of a place's dimension; 0 for none."""
     return np.where(place >= 0, 1 << (np.maximum(place, 0) // LEVELS), 0)
+
+
+def _dimension_ends(bits: Bits) -> Ints:
+    """Bits that split another dimension than the next lower one."""
+    ends = np.zeros(len(bits.place), dtype=np.int64)
+    for bit in range(1, bits.count):
+        same = _dimension(bits.place[:, bit]) == _dimension(bits.place[:, bit - 1])
+        ends |= np.where(same, 0, 1 << bit)
+    return ends
 
 
 def _split_dimensions(bits: Bits) -> tuple[Ints, Ints]:

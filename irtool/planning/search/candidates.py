@@ -149,6 +149,23 @@ def _candidates(call: OperatorCall, context: Context, space: Space | None) -> Ca
     return _formed(asked) or _enumerated(asked, own)
 
 
+def count_of(call: OperatorCall, context: Context) -> int:
+    """How many combinations of splits a call has; those that need an ``out_strategy`` left out."""
+    call_axes = axes_of(call, context)
+    if call_axes is None:
+        return 1
+    asked = _Asked(call, context, call_axes)
+    counts = {1: 1}
+    for numbers in _options(asked):
+        more: dict[int, int] = {}
+        for before, count in counts.items():
+            for number in numbers:
+                if context.stage_size % (before * number) == 0:
+                    more[before * number] = more.get(before * number, 0) + count
+        counts = more
+    return sum(counts.values())
+
+
 def _enumerated(asked: _Asked, own: Judgement) -> Candidates:
     """Those of all combinations that the rule finds legal."""
     splits, left_out = _splits(asked)
@@ -295,17 +312,8 @@ def _own(own: Judgement, call: OperatorCall) -> Candidates:
 
 def _splits(asked: _Asked) -> tuple[list[tuple[int, ...]], int]:
     """Numbers of slices, one an axis, whose product the devices allow; how many more there are."""
-    rows, devices = asked.call_axes.rows, asked.context.stage_size
-    options = [
-        [
-            number
-            for number in _divisors(devices)
-            if axis.limit % number == 0
-            and all(_divides(number, rows[row][place]) for row, place in axis.entries)
-        ]
-        for axis in asked.call_axes.axes
-    ]
-    splits = _combined(options, devices)
+    options = _options(asked)
+    splits = _combined(options, asked.context.stage_size)
     count, space = len(splits), asked.space
     if space is None and count > MOST:
         splits.sort(key=lambda values: -prod(values))
@@ -313,6 +321,20 @@ def _splits(asked: _Asked) -> tuple[list[tuple[int, ...]], int]:
     elif space is not None and count > space.every:
         splits = _around(splits, options, asked) if space.near else _coarse(options, asked)
     return splits, count - len(splits)
+
+
+def _options(asked: _Asked) -> list[list[int]]:
+    """By axis into how many slices it may be cut."""
+    rows = asked.call_axes.rows
+    return [
+        [
+            number
+            for number in _divisors(asked.context.stage_size)
+            if axis.limit % number == 0
+            and all(_divides(number, rows[row][place]) for row, place in axis.entries)
+        ]
+        for axis in asked.call_axes.axes
+    ]
 
 
 def _combined(options: Sequence[Sequence[int]], devices: int) -> list[tuple[int, ...]]:

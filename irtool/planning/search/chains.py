@@ -30,8 +30,7 @@ from irtool.planning.search.bounds import Moved, least_between
 from irtool.sharding.redistribution import (
     RedistributionError,
     RedistributionStep,
-    created_groups,
-    infer,
+    infer_with_groups,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -104,12 +103,7 @@ class Chains:
     ) -> tuple[RedistributionStep, ...] | None:
         ranks, rank = self.context.devices, self.context.own_rank
         try:
-            for group in created_groups(
-                source, target, ranks, rank, enable_alltoall=self.enable_alltoall
-            ):
-                if group_problem(group, self.context) is not None:
-                    return None
-            return infer(
+            steps, groups = infer_with_groups(
                 source,
                 target,
                 ranks,
@@ -119,6 +113,8 @@ class Chains:
             )
         except RedistributionError:
             return None
+        refused = any(group_problem(group, self.context) is not None for group in groups)
+        return None if refused else steps
 
 
 def chain_seconds(

@@ -10,13 +10,13 @@ from irtool.operators.call import Strategy
 from irtool.operators.judgement import Context, Judgement
 from irtool.planning.cost.kept import FIXED
 from irtool.planning.search.candidates import (
+    MOST,
     Candidate,
     Candidates,
     Space,
     candidates_of,
     given_candidate,
 )
-from irtool.planning.search.effort import EFFORTS, Effort
 from irtool.sharding.network.analysis import Judged
 from irtool.sharding.network.sharded_nodes import primitive
 
@@ -33,7 +33,8 @@ class OperatorCandidates:
     """Candidates of operators in one context; each kind of call is tried once.
 
     ``outs``: whether an ``out_strategy`` can be given; ``near``: strategies around which to look
-    where an operator has too many, by kind of call; ``effort``: how many that are.
+    where an operator has too many, by kind of call; ``every``: strategies up to which all of an
+    operator's are looked at; ``few``: how many, at most, of any other.
     """
 
     context: Context
@@ -41,7 +42,8 @@ class OperatorCandidates:
     near: Mapping[object, frozenset[Strategy]] = field(
         default_factory=dict[object, frozenset[Strategy]]
     )
-    effort: Effort = EFFORTS["default"]
+    every: int = MOST
+    few: int = MOST
     tried: dict[object, Candidates] = field(default_factory=dict[object, Candidates])
 
     def of(
@@ -99,8 +101,7 @@ class OperatorCandidates:
         return candidates
 
     def _space(self, kind: object) -> Space:
-        most = self.effort.most(self.context.stage_size)
-        return Space(most, self.effort.few, self.near.get(kind, frozenset()))
+        return Space(self.every, self.few, self.near.get(kind, frozenset()))
 
     def _kept(self, key: object, candidates: Candidates) -> Candidates:
         self.tried[key] = candidates if self.outs else candidates.without_outs()

@@ -37,7 +37,8 @@ class Solution:
 class Search:
     """Searches of one model: what one eliminated, the next need not.
 
-    ``enough``: seconds (of a bound) above which nobody wants to know more.
+    ``enough``: seconds (of a bound) above which nobody wants to know more. ``close``: part of the
+    bound by which choices may be above it, and are good enough.
     """
 
     model: Model
@@ -48,6 +49,7 @@ class Search:
     refused: dict[int, Floats] = field(default_factory=dict[int, "Floats"])
     """By candidates what is added to their numbers: infinity where the rule refused one."""
     enough: float = inf
+    close: float = CLOSE
     lowered: Lowered | None = field(init=False)
     """Prices that no plan is below, where those of the model are not such prices."""
     together: Together = field(init=False)
@@ -71,14 +73,19 @@ class Search:
     def best(self, unary: tuple[Floats, ...]) -> tuple[tuple[int, ...], float, float]:
         """Choices with the least sum, the sum, and the bound; prices are exact at the end.
 
-        First with prices that no plan is below; results whose users pay too little are then
+        A search that need not prove anything takes the prices of the model. Any other begins with
+        prices that no plan is below; results whose users pay too little are then
         looked at with all of their users (:mod:`irtool.planning.search.together`), until none does.
         """
+        if self.close > CLOSE:
+            choices, _, bound = self._least(self.model, unary, together=False)
+            value = self._seconds(choices, unary)
+            return choices, value, min(bound, value)
         least = self.lowered.model if self.lowered is not None else self.model
         under = self.lowered.renewed(unary) if self.lowered is not None else unary
         best, value, bound = self._least(least, under)
         value = self._seconds(best, unary)
-        while not value <= bound * (1 + CLOSE) and self.together.widen(least, best):
+        while not value <= bound * (1 + self.close) and self.together.widen(least, best):
             if bound >= self.enough:
                 return best, value, min(bound, value)
             choices, _, reached = self._least(least, under)
@@ -86,7 +93,11 @@ class Search:
             bound = max(bound, reached)
             if seconds < value:
                 best, value = choices, seconds
-        if self.lowered is not None and not value <= bound * (1 + CLOSE) and bound < self.enough:
+        if (
+            self.lowered is not None
+            and not value <= bound * (1 + self.close)
+            and bound < self.enough
+        ):
             choices, _, _ = self._least(self.model, unary, together=False)
             seconds = self._seconds(choices, unary)
             best, value = min((best, value), (choices, seconds), key=lambda pair: pair[1])
@@ -125,7 +136,7 @@ class Search:
                 reached = value_of(choices, allowed, [*pairs, *model.equal])
             if best is None or reached < value:
                 best, value = choices, reached
-            if not new or value <= bound * (1 + CLOSE) or bound >= self.enough:
+            if not new or value <= bound * (1 + self.close) or bound >= self.enough:
                 break
         assert best is not None
         return best, value, min(bound, value)

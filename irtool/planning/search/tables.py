@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import repeat
 from math import inf, prod
 
 import numpy as np
@@ -218,6 +219,7 @@ def model_of(
     near: Mapping[Node, Strategy] | None = None,
     effort: Effort = EFFORTS["default"],
     known: Known | None = None,
+    loose: Collection[Node] = (),
 ) -> Model:
     """Build all tables.
 
@@ -232,13 +234,16 @@ def model_of(
         near: strategies around which to look where operators have too many.
         effort: how many that are.
         known: tables of the same network, for the same question but for ``near``.
+        loose: operators that are left out, with their weights and all that leads to them or from
+            them: no plan costs less than such tables say.
 
     Raises:
         CannotPlan: an operator has no legal strategy, or a pinned one is illegal.
     """
     builder = _Builder(
-        structure, machine, outs, hiding or Hiding(), near or {}, effort, known or Known()
-    )
+        structure, machine, outs, hiding or Hiding(), near or {}, effort, known or Known(),
+        frozenset(loose),
+    )  # fmt: skip
     return builder.build(current, pinned, tied)
 
 
@@ -258,6 +263,7 @@ class Known:
     Most go by the identity of candidates, so ``gone`` keeps those that others took the place of.
     """
 
+    every: dict[Effort, int] = field(default_factory=dict[Effort, int])
     tried: dict[object, Candidates] = field(default_factory=dict[object, Candidates])
     gone: list[Candidates] = field(default_factory=list[Candidates])
     columns: dict[object, _Column] = field(default_factory=dict[object, "_Column"])
@@ -265,6 +271,12 @@ class Known:
     least: dict[object, Floats] = field(default_factory=dict[object, Floats])
     layouts: dict[object, Layouts] = field(default_factory=dict[object, Layouts])
     shared: dict[object, Numbered] = field(default_factory=dict[object, Numbered])
+
+    def most(self, structure: Structure, effort: Effort) -> int:
+        """Strategies up to which all of an operator's are looked at."""
+        if effort not in self.every:
+            self.every[effort] = effort.most(structure)
+        return self.every[effort]
 
     def complete(self) -> dict[object, Candidates]:
         """Candidates that are all there are; the others are forgotten."""
@@ -282,6 +294,7 @@ class _Builder:
     near: Mapping[Node, Strategy]
     effort: Effort
     known: Known
+    loose: frozenset[Node] = frozenset()
 
     def build(
         self,
@@ -292,11 +305,12 @@ class _Builder:
         structure = self.structure
         context = structure.context
         chains = Chains(structure.operators, self.machine, context.enable_alltoall)
-        nodes = tuple(structure.calls)
+        nodes = tuple(node for node in structure.calls if node not in self.loose)
         place = {node: variable for variable, node in enumerate(nodes)}
         tried = OperatorCandidates(
-            structure.operators, self.outs, self._near(), self.effort, self.known.complete()
-        )
+            structure.operators, self.outs, self._near(),
+            self.known.most(structure, self.effort), self.effort.few, self.known.complete(),
+        )  # fmt: skip
         candidates = tuple(
             tried.of(node, structure.calls[node], current.get(node), pinned.get(node))
             for node in nodes
@@ -306,6 +320,8 @@ class _Builder:
         constant_starts: list[Start] = []
         for parameter in structure.parameters:
             owner = parameter.owner
+            if owner is not None and owner.node in self.loose:
+                continue
             if owner is not None and owner.node in place:
                 owned.setdefault(owner.node, []).append(parameter)
                 continue
@@ -329,6 +345,8 @@ class _Builder:
         users = Counter(self._use(link, place, candidates) for link in structure.links)
         for link in structure.links:
             ends = [ref.node for ref in (link.source, link.target)]
+            if not self.loose.isdisjoint(ends):
+                continue
             known = [place[node] for node in ends if node is not None and node in place]
             if len(set(known)) == 2:
                 count = users[self._use(link, place, candidates)]
@@ -404,9 +422,11 @@ class _Builder:
         judged = self.structure.calls[node]
         call, runs = judged.call.call, self.structure.runs(node)
 
-        def numbers(judgement: Judgement) -> tuple[float, float]:
+        def numbers(judgement: Judgement, operations: int | None = None) -> tuple[float, float]:
             communications = operator_communications(call, judgement, self.machine, gradient=back)
-            seconds = compute_seconds(call, judgement, self.machine, gradient=gradient)
+            seconds = compute_seconds(
+                call, judgement, self.machine, gradient=gradient, operations=operations
+            )
             if gradient and self.hiding.backward:
                 seconds *= 1 - self.hiding.backward * BACKWARD_WORK / (1 + BACKWARD_WORK)
             seconds += seconds_of(communications)
@@ -415,9 +435,11 @@ class _Builder:
 
         rows: list[Floats] = []
         for family in candidates.families:
-            first, which = alike(family.form, family.values)
-            few = [numbers(sketch) for sketch in family.form.sketches(family.values[first])]
-            rows.append(np.array(few)[which])
+            same = alike(family.form, family.values)
+            sketches = family.form.sketches(family.values[same.first])
+            operations = same.operations or repeat(None)
+            few = [numbers(*pair) for pair in zip(sketches, operations, strict=False)]
+            rows.append(np.array(few)[same.which])
         covered = sum(len(row) for row in rows)
         rest = [numbers(item.judgement) for item in candidates.items[covered:]]
         if rest:

@@ -142,7 +142,9 @@ def infer(
     _check(source, target, ranks, rank)
     edge = _Edge(source, target, ranks, rank, enable_alltoall)
     if not edge.is_dynamic:
-        moves = edge.tidy_moves(keep_reshape) if tidy else edge.moves()
+        moves = edge.moves()
+        if tidy:
+            moves = edge.tidied(moves, keep_reshape=keep_reshape)
         return tuple(_steps(source.slice_shape, moves, level))
     if keep_reshape:
         raise RedistributionError(_UNKNOWN_RESHAPE)
@@ -170,7 +172,42 @@ def created_groups(
     if edge.is_dynamic:
         moves = edge.with_stand_ins().moves()
     else:
-        moves = [*edge.moves(), *edge.tidy_moves()]
+        moves = edge.moves()
+        moves = [*moves, *edge.tidied(moves)]
+    return _groups(moves)
+
+
+def infer_with_groups(
+    source: TensorLayout,
+    target: TensorLayout,
+    ranks: Sequence[int],
+    rank: int,
+    *,
+    enable_alltoall: bool = False,
+    keep_reshape: bool = False,
+) -> tuple[tuple[RedistributionStep, ...], tuple[tuple[int, ...], ...]]:
+    """What :func:`infer` and :func:`created_groups` tell, the chain looked for once.
+
+    Raises:
+        RedistributionError: as :func:`infer` does.
+    """
+    _check(source, target, ranks, rank)
+    edge = _Edge(source, target, ranks, rank, enable_alltoall)
+    if edge.is_dynamic:
+        alltoall = enable_alltoall
+        groups = created_groups(source, target, ranks, rank, enable_alltoall=alltoall)
+        steps = infer(
+            source, target, ranks, rank, enable_alltoall=alltoall, keep_reshape=keep_reshape
+        )
+        return steps, groups
+    moves = edge.moves()
+    tidy = edge.tidied(moves)
+    kept = edge.tidied(moves, keep_reshape=True) if keep_reshape else tidy
+    return tuple(_steps(source.slice_shape, kept, "operators")), _groups([*moves, *tidy])
+
+
+def _groups(moves: Sequence[Move]) -> tuple[tuple[int, ...], ...]:
+    """The groups of moves in order, each once."""
     groups = (() if isinstance(move, Reshape) else move.ranks for move in moves)
     return tuple(dict.fromkeys(group for group in groups if group))
 
@@ -234,9 +271,8 @@ class _Edge:
             target=replace(self.target, tensor_shape=tuple(shape)),
         )
 
-    def tidy_moves(self, keep_reshape: bool = False) -> list[Move]:
+    def tidied(self, moves: list[Move], *, keep_reshape: bool = False) -> list[Move]:
         """The chain after the peephole pass; at least one Reshape with ``keep_reshape``."""
-        moves = self.moves()
         if not moves and keep_reshape:
             return [Reshape(self.target.slice_shape)]
         return tidied(self.source.slice_shape, moves)

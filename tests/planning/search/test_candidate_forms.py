@@ -12,7 +12,12 @@ import irtool.planning.search.candidates as module
 from irtool.cluster.machine import default_machine
 from irtool.operators.call import Operand, OperatorCall, Strategy, constant, tensor
 from irtool.operators.judgement import Context, Judgement
-from irtool.planning.cost.costs import compute_seconds, operator_communications, seconds_of
+from irtool.planning.cost.costs import (
+    compute_seconds,
+    operations_of,
+    operator_communications,
+    seconds_of,
+)
 from irtool.planning.cost.layout_bits import layout_from
 from irtool.planning.search.alike import alike
 from irtool.planning.search.candidates import Candidates, Family, candidates_of
@@ -176,9 +181,13 @@ def test_strategies_that_are_said_to_cost_alike_do(name: str) -> None:
 
     found = candidates_of(CALLS[name], DEVICES)
     for family in found.families:
-        first, which = alike(family.form, family.values)
+        same = alike(family.form, family.values)
+        first, which = same.first, same.which
         costs = [cost(sketch) for sketch in family.form.sketches(family.values)]
         assert costs == [costs[first[at]] for at in which]
+        if same.operations is not None:
+            few = family.form.sketches(family.values[first])
+            assert list(same.operations) == [operations_of(CALLS[name], item) for item in few]
         assert len(first) < len(costs) or name not in ("broadcast", "softmax", "transpose")
 
 

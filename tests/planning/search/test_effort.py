@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ import pytest
 import irtool
 from irtool.cluster.machine import MeasuredTime, default_machine
 from irtool.planning.cost.costs import compute_seconds
+from irtool.planning.limits.memory import search
 from irtool.planning.plans.plan import plan
 from irtool.planning.search.arithmetic import least_arithmetic, least_of
-from irtool.planning.search.effort import EFFORTS, LARGE
+from irtool.planning.search.candidates import MOST, count_of
+from irtool.planning.search.effort import EFFORTS, Effort, Sizes
 from irtool.planning.search.problem import planned_context, problem_of
 from irtool.planning.search.tables import Known, Model, model_of
 from irtool.sharding.network.context import ParallelContext
@@ -59,15 +62,56 @@ def test_a_quick_plan_is_legal_and_its_bound_is_below_the_optimum() -> None:
     assert not any("--effort full" in note for note in best.notes)
 
 
-def test_the_bound_of_arithmetic_is_that_of_a_plan_with_operators_left_out() -> None:
+def test_the_bound_with_operators_left_out_is_above_that_of_arithmetic() -> None:
     quick = plan(DUMP, CONTEXT, MACHINE, devices=64, effort="quick")
+    problem = problem_of(DUMP, CONTEXT, planned_context(CONTEXT, 64))
+    assert quick.lower_bound is not None
+    assert quick.lower_bound > 1.5 * least_arithmetic(problem.structure, MACHINE)
+
+
+def test_of_weights_that_are_cut_arithmetic_alone_is_known() -> None:
+    quick = plan(DUMP, CONTEXT, MACHINE, devices=64, effort="quick", decide_optimizer=True)
     problem = problem_of(DUMP, CONTEXT, planned_context(CONTEXT, 64))
     assert quick.lower_bound == pytest.approx(least_arithmetic(problem.structure, MACHINE))
 
 
-@pytest.mark.parametrize(("devices", "most"), [(LARGE, 4000), (LARGE + 8, 300)])
-def test_beyond_a_thousand_devices_fewer_strategies_are_looked_at(devices: int, most: int) -> None:
-    assert EFFORTS["default"].most(devices) == most
+def test_tables_without_some_operators_say_no_more_than_those_of_all() -> None:
+    problem = problem_of(DUMP, CONTEXT, planned_context(CONTEXT, 8))
+    least = search(model_of(problem.structure, MACHINE, {}, {}), None).bound
+    sizes = Sizes.of(problem.structure)
+    for pairs in (0, 300, 3_000, sizes.pairs()):
+        loose = sizes.widest(pairs)
+        kept = model_of(problem.structure, MACHINE, {}, {}, loose=loose)
+        rest = search(kept, None).bound if kept.nodes else 0.0
+        arithmetic = least_arithmetic(problem.structure, MACHINE, loose)
+        assert rest + arithmetic <= least * (1 + 1e-9)
+    assert not sizes.widest(sizes.pairs())
+    assert sizes.widest(sizes.pairs() - 1)
+
+
+def test_arithmetic_of_parts_adds_up() -> None:
+    structure = problem_of(DUMP, CONTEXT, planned_context(CONTEXT, 8)).structure
+    nodes = list(structure.calls)
+    parts = [least_arithmetic(structure, MACHINE, set(nodes[half::2])) for half in (0, 1)]
+    ownerless = sum(weight.owner is None for weight in structure.parameters if weight.trained)
+    assert not ownerless
+    assert sum(parts) == pytest.approx(least_arithmetic(structure, MACHINE))
+
+
+def test_all_strategies_are_looked_at_up_to_a_number_of_pairs() -> None:
+    structure = problem_of(DUMP, CONTEXT, planned_context(CONTEXT, 64)).structure
+    pairs = Sizes.of(structure).pairs()
+    assert Effort(pairs=pairs, few=7).most(structure) == MOST
+    assert Effort(pairs=pairs - 1, few=7).most(structure) == 7
+    assert Effort(pairs=inf, few=7).most(structure) == MOST
+
+
+def test_strategies_are_counted_without_looking_at_them() -> None:
+    tables = model(24)
+    for node, candidates in zip(tables.nodes, tables.candidates, strict=True):
+        call = tables.structure.calls[node].call.call
+        plain = {item.strategy for item in candidates.items}
+        assert count_of(call, tables.structure.operators) >= len(plain), node.op
 
 
 def test_tables_of_operators_whose_candidates_stay_are_made_once() -> None:
