@@ -2,7 +2,8 @@
 
 Real networks reach what real networks have.  Here types, names, scopes or attributes are missing,
 sizes are not known, operators have other strategies and other neighbours, and the context is
-another one: what analyses do about that is kept as a digest, for each command.
+another one: what analyses do about that is kept as a digest, for each command.  So are plans and
+recoveries of networks as MindSpore compiled them, each asked some questions in turn.
 
     python benchmarks/net_variants.py --record                  # keep the answers of now
     python benchmarks/net_variants.py --show 0182_decoder/halves    # what is said of one, in full
@@ -30,7 +31,7 @@ sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != Path(__fi
 if str(ROOT) not in sys.path:
     sys.path.append(str(ROOT))
 
-from benchmarks import net_answers  # noqa: E402 - found by the line above
+from benchmarks import net_answers, net_networks  # noqa: E402 - found by the line above
 from benchmarks.fuzzing import dumps  # noqa: E402
 from benchmarks.net_questions import INSERTED, Question  # noqa: E402
 
@@ -338,16 +339,72 @@ class Variant:
             yield Question(self.name, "plan", tuple(words.split()), "json")
 
 
-def variants() -> list[Variant | Tensors]:
-    """Every network with some alterations, and records of tensors with every fault."""
-    found: list[Variant | Tensors] = []
+PLANNED: tuple[tuple[str, str], ...] = (
+    ("plan", f"{BEGIN} --effort quick"),
+    ("plan", f"{BEGIN} --algorithm recursive"),
+    ("plan", f"{BEGIN} --algorithm propagation"),
+    ("plan", f"{BEGIN} --effort quick --memory 24KiB --recompute auto"),
+    ("plan", f"{BEGIN} --effort quick --memory 96KiB --optimizer-parallel auto"),
+    ("plan", f"{BEGIN} --effort quick --to 2 --machine gpu_a100 --overlap 0.5"),
+    ("plan", f"{BEGIN} --effort quick --to 16 --enable-alltoall"),
+    ("plan", f"{BEGIN} --effort quick --to-stages 2 --micro-batches 4"),
+    ("plan", f"{BEGIN} --effort quick --region op=='MatMul'"),
+    ("plan", f"{BEGIN} --effort quick --lost 1"),
+    ("plan", f"{BEGIN} --effort quick --keep-configured --optimizer-parallel auto"),
+    ("recover", ". --lost 0"),
+    ("recover", ". --to 4 --server 2"),
+    ("recover", ". --lost 1 --add-devices 3 --scaled --assume step_seconds=2"),
+    ("memory", f"{LAST} --limit 4KiB --hccl-buffer 1KiB"),
+    ("comm groups", f"{LAST} --list --machine gpu_h100"),
+    ("check", f"{BEGIN} --devices 4"),
+    ("cost", f"{BEGIN} --enable-parallel-optimizer --parallel-optimizer-threshold 0"),
+)
+"""Five of them are asked of every compiled network, in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A network that MindSpore compiled, as it is: plans, recoveries and prices of it."""
+
+    network: str
+    number: int
+
+    @property
+    def name(self) -> str:
+        """``compiled/tied/weights_of_two``."""
+        return f"compiled/{self.network}"
+
+    def write(self, folder: Path) -> None:
+        """The run: both dumps and the context."""
+        own = net_networks.networks()[self.network]
+        (folder / BEGIN).write_text(own.begin, encoding="utf-8")
+        (folder / LAST).write_text(own.later["validate"], encoding="utf-8")
+        (folder / "case.json").write_text(json.dumps({"context": own.context}), encoding="utf-8")
+
+    def questions(self) -> Iterator[Question]:
+        """What is asked, from within the folder of the run."""
+        for place in range(5):
+            command, words = PLANNED[(self.number + 4 * place) % len(PLANNED)]
+            yield Question(self.name, command, tuple(words.split()), "json")
+
+
+def planned() -> list[Planned]:
+    """The compiled networks that have a last dump."""
+    names = [name for name, own in net_networks.networks().items() if "validate" in own.later]
+    return [Planned(name, number) for number, name in enumerate(names)]
+
+
+def variants() -> list[Variant | Tensors | Planned]:
+    """Every network with some alterations, records of tensors with every fault, and plans."""
+    found: list[Variant | Tensors | Planned] = []
     for folder in sorted(path.name for path in NETWORKS.iterdir() if path.is_dir()):
         chosen = Random(folder).sample(sorted(ALTERATIONS), OF_EACH)
         found += [Variant(folder, name) for name in chosen]
-    return found + [Tensors(fault, number) for fault in FAULTS for number in range(EACH_FAULT)]
+    found += [Tensors(fault, number) for fault in FAULTS for number in range(EACH_FAULT)]
+    return found + planned()
 
 
-def said_of(variant: Variant | Tensors) -> Iterator[tuple[Question, net_answers.Answer]]:
+def said_of(variant: Variant | Tensors | Planned) -> Iterator[tuple[Question, net_answers.Answer]]:
     """The answers; asked in a folder of their own, which is the current one meanwhile."""
     before = os.getcwd()
     with tempfile.TemporaryDirectory(prefix="irtool-variant-") as place:
@@ -362,7 +419,7 @@ def said_of(variant: Variant | Tensors) -> Iterator[tuple[Question, net_answers.
             os.chdir(before)
 
 
-def kept_now(variant: Variant | Tensors) -> list[str]:
+def kept_now(variant: Variant | Tensors | Planned) -> list[str]:
     """Lines that are kept of a variant: question, status, digest."""
     lines: list[str] = []
     for question, answer in said_of(variant):
