@@ -402,10 +402,11 @@ def comm_groups(
         >>> row["op"], row["axis"], row["bytes"]
         ('AllReduce', 'tensor', 32768)
     """
-    from irtool.cli.comm.groups import GroupsQuestion, groups_answered
+    from irtool.cli.comm.groups import GroupsOptions, groups_answered
 
-    asked = GroupsQuestion(_cluster(source, context, rank, graph), machine)
-    return _answer(lambda: groups_answered(asked), lambda view: view.report)
+    asked = _cluster(source, context, rank, graph)
+    options = GroupsOptions(machine=machine)
+    return _answer(lambda: groups_answered(asked, options), lambda view: view.report)
 
 
 def hang(
@@ -429,10 +430,10 @@ def hang(
         >>> irtool.hang("samples/hang_one_strategy").result.blocked.index
         1
     """
-    from irtool.cli.comm.hang import hang_answered
+    from irtool.cli.comm.hang import HangOptions, hang_answered
 
     asked = _cluster(source, context, None, graph)
-    return _answer(lambda: hang_answered(asked), lambda view: view.report)
+    return _answer(lambda: hang_answered(asked, HangOptions()), lambda view: view.report)
 
 
 # -- what is wrong ---------------------------------------------------------------------------------
@@ -536,18 +537,16 @@ def lint(
         >>> [each.code for each in irtool.lint("samples/mlp_rejected").result.items]
         ['STR001']
     """
-    from irtool.cli.lint.command import LintQuestion, lint_answered
+    from irtool.cli.lint.command import LintOptions, LintQuestion, lint_answered
     from irtool.cli.lint.settings import settings_for
 
     sources = [source] if isinstance(source, str | os.PathLike | Run) else source
-    paths = [_path(one) for one in sources]
+    options = LintOptions(select=list(select), ignore=list(ignore), machine=machine, graph=graph)
     configuration = _no_configuration()
     with _heard():
-        rules = settings_for(
-            configuration, select=select, extend_select=(), ignore=ignore, baseline=None,
-            machine=machine, fail_on=None, source_map=(),
-        )  # fmt: skip
-    asked = LintQuestion(paths, _arguments(context, rank), configuration, rules, graph=graph)
+        rules = settings_for(configuration, options.overrides)
+    paths = [_path(one) for one in sources]
+    asked = LintQuestion(paths, _arguments(context, rank), configuration, rules, options)
     return _answer(lambda: lint_answered(asked), lambda findings: findings)
 
 

@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.kernels import step_times
-from irtool.cli import options
+from irtool.cli import options as shared
 from irtool.cli.answering import AnswerForm, write_answer
+from irtool.cli.declared import with_options
 from irtool.cli.inputs.profile import graph_that_ran, profile_at
 from irtool.cli.machines import named_machine
 from irtool.cli.measured_communication import (
@@ -34,6 +35,9 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine, default_machine
 from irtool.cluster.measured import MeasuredStep, measured_step
 
+if TYPE_CHECKING:
+    from irtool.report.calibrate import CalibrationView
+
 CODE = "ART001"
 """Of an artefact that can't be used."""
 
@@ -47,6 +51,38 @@ class Format(str, Enum):
     toml = "toml"
 
 
+@dataclass(frozen=True, slots=True)
+class CalibrateOptions:
+    """What the command line asks of measurements, as it is typed."""
+
+    format: Annotated[
+        Format | None,
+        Option(
+            "--format",
+            "-f",
+            help="toml is the machine's file, for --machine.",
+            show_default="toml for -o FILE.toml, else table",
+        ),
+    ] = None
+    machine: shared.MachineName = None
+    op: Annotated[
+        str | None,
+        Option("--op", metavar="NAME", help="The collective, where a file says none."),
+    ] = None
+    ranks: Annotated[
+        int | None,
+        Option("--ranks", least=2, metavar="N", help="How many ranks, where a file says none."),
+    ] = None
+    output_file: shared.OutputFile = None
+
+    @property
+    def form(self) -> Format:
+        """The form that is asked for, or that the file's name tells."""
+        is_toml = self.output_file is not None and self.output_file.endswith(".toml")
+        return self.format or (Format.toml if is_toml else Format.table)
+
+
+@with_options(CalibrateOptions)
 def command(
     files: Annotated[
         list[str],
@@ -58,24 +94,8 @@ def command(
             show_default=False,
         ),
     ],
-    format: Annotated[
-        Format | None,
-        Option(
-            "--format", "-f", help="toml is the machine's file, for --machine.",
-            show_default="toml for -o FILE.toml, else table",
-        ),
-    ] = None,
-    machine: options.MachineName = None,
-    op: Annotated[
-        str | None,
-        Option("--op", metavar="NAME", help="The collective, where a file says none."),
-    ] = None,
-    ranks: Annotated[
-        int | None,
-        Option("--ranks", least=2, metavar="N", help="How many ranks, where a file says none."),
-    ] = None,
-    output_file: options.OutputFile = None,
-) -> int:  # fmt: skip
+    options: CalibrateOptions,
+) -> int:
     """What do links and operators of this machine really take?
 
     Fits start-up time and bandwidth of each collective and shape of group that was measured, and of
@@ -85,15 +105,35 @@ def command(
 
     Exit status: 0; 1 rows could not be read or used; 2 nothing could be fitted.
     """
-    from irtool.report.calibrate import (
-        CalibrationView,
-        calibrate_answer,
-        calibrate_report,
-        machine_lines,
-    )
+    from irtool.report.calibrate import calibrate_answer, calibrate_report, machine_lines
 
-    base = named_machine(machine) or default_machine()
-    given = _given(files, op, ranks, base)
+    base = named_machine(options.machine) or default_machine()
+    given = _given(files, options, base)
+    view = _calibrated(files, given, base)
+    output = Output(options.output_file)
+    if options.form is Format.toml:
+        for line in machine_lines(view.machine):
+            output.write(f"{line}\n")
+        output.close()
+    else:
+        write_answer(
+            output,
+            AnswerForm(options.form.value),
+            answer=lambda: calibrate_answer(view),
+            report=lambda is_page: calibrate_report(view),
+            context=RunContext(None),
+        )
+    return 1 if view.left or given.is_damaged else 0
+
+
+def _calibrated(files: Sequence[str], given: Given, base: Machine) -> CalibrationView:
+    """The machine that fits what was measured.
+
+    Raises:
+        Failure: nothing of it can be used.
+    """
+    from irtool.report.calibrate import CalibrationView
+
     measured = given.measured
     calibration = calibrate(measured.samples, base, measured.paces, measured.links)
     operators = calibrated_operators(given.steps) if given.steps else None
@@ -105,34 +145,16 @@ def command(
         *_left(given.steps, operators, overlap, given.overlaps),
     )
     if not calibration.fits and not calibration.groups and operators is None and overlap is None:
-        raise Failure(
-            f"nothing can be fitted: {left[0] if left else 'no row could be used'}",
-            files[0],
-            code=CODE,
-        )
-    made = (
-        calibration.machine if operators is None else with_operators(calibration.machine, operators)
-    )
-    made = made if overlap is None else replace(made, overlap=overlap)
+        why = left[0] if left else "no row could be used"
+        raise Failure(f"nothing can be fitted: {why}", files[0], code=CODE)
+    machine = calibration.machine
+    if operators is not None:
+        machine = with_operators(machine, operators)
+    if overlap is not None:
+        machine = replace(machine, overlap=overlap)
     if calibration.machine is base:
-        made = replace(made, name=f"{base.name}, as measured")
-    view = CalibrationView(calibration, tuple(files), made, operators, overlap, left)
-    is_toml = output_file is not None and output_file.endswith(".toml")
-    form = format or (Format.toml if is_toml else Format.table)
-    if form is Format.toml:
-        output = Output(output_file)
-        for line in machine_lines(made):
-            output.write(f"{line}\n")
-        output.close()
-    else:
-        write_answer(
-            Output(output_file),
-            AnswerForm(form.value),
-            answer=lambda: calibrate_answer(view),
-            report=lambda is_page: calibrate_report(view),
-            context=RunContext(None),
-        )
-    return 1 if left or given.is_damaged else 0
+        machine = replace(machine, name=f"{base.name}, as measured")
+    return CalibrationView(calibration, tuple(files), machine, operators, overlap, left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +174,7 @@ class Given:
     is_damaged: bool
 
 
-def _given(files: Sequence[str], op: str | None, ranks: int | None, base: Machine) -> Given:
+def _given(files: Sequence[str], options: CalibrateOptions, base: Machine) -> Given:
     measured = MeasuredCommunication()
     steps: list[MeasuredStep] = []
     overlaps: list[tuple[float, float]] = []
@@ -161,7 +183,7 @@ def _given(files: Sequence[str], op: str | None, ranks: int | None, base: Machin
         damage = Damage(path)
         if os.path.isdir(path):
             known = measured.count
-            read_communication_in(path, measured, ranks)
+            read_communication_in(path, measured, options.ranks)
             step = _step(path, base, is_needed=measured.count == known)
             if step is not None:
                 steps.append(step)
@@ -169,7 +191,7 @@ def _given(files: Sequence[str], op: str | None, ranks: int | None, base: Machin
         elif os.path.basename(path) == "step_trace_time.csv":
             overlaps += _overlaps(path, damage)
         else:
-            read_communication(path, measured, damage, op, ranks)
+            read_communication(path, measured, damage, options.op, options.ranks)
         report_problems(damage.problems)
         count += damage.count
     return Given(measured, steps, overlaps, count + measured.damages > 0)

@@ -160,3 +160,12 @@ Assumptions = Annotated[
     bool,
     Option("--assumptions", help="List all that the answer takes for granted.", group=OUTPUT),
 ]
+FailSeverity = Annotated[
+    str | None,
+    Option(
+        metavar="SEVERITY",
+        help="Exit 1 only from this severity on; or never.",
+        show_default="warning",
+    ),
+]
+"""``--fail-on`` of commands whose settings may say it too."""

@@ -325,41 +325,63 @@ class _Codes:
         return self._names
 
 
-def with_options(
-    settings: Settings,
-    select: Sequence[str] = (),
-    extend_select: Sequence[str] = (),
-    ignore: Sequence[str] = (),
-    baseline: str | None = None,
-    machine: str | None = None,
-    fail_on: str | None = None,
-    source_map: Sequence[tuple[str, str]] = (),
-) -> Settings:
-    """Settings with what the command line says: ``--select`` replaces, the others add.
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What a command line, or a caller, says beside the settings of a file.
+
+    Attributes:
+        select: codes, prefixes or names of rules; replaces what the file selects.
+        extend_select: likewise; adds to what is selected.
+        ignore: likewise; adds to what is ignored.
+        baseline: file of known findings.
+        machine: a built-in machine's name, or a file.
+        fail_on: the least severity that sets the exit status, or ``never``.
+        source_map: ``FROM=TO`` of paths of Python files; goes before those of the file.
+    """
+
+    select: Sequence[str] = ()
+    extend_select: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+    baseline: str | None = None
+    machine: str | None = None
+    fail_on: str | None = None
+    source_map: Sequence[str] = ()
+
+
+def overridden(settings: Settings, by: Overrides) -> Settings:
+    """Settings with what the command line says beside them.
 
     Raises:
-        SettingsError: a severity does not exist.
+        SettingsError: a severity does not exist, or a path is not mapped to another.
     """
     return replace(
         settings,
-        select=_list(tuple(select), "--select") if select else settings.select,
-        extend_select=settings.extend_select + _list(tuple(extend_select), "--extend-select"),
-        ignore=settings.ignore + _list(tuple(ignore), "--ignore"),
-        baseline=baseline or settings.baseline,
-        machine=machine or settings.machine,
-        fail_on=_level(fail_on, "--fail-on") if fail_on else settings.fail_on,
-        source_map=(*source_map, *settings.source_map),
+        select=_list(tuple(by.select), "--select") if by.select else settings.select,
+        extend_select=settings.extend_select + _list(tuple(by.extend_select), "--extend-select"),
+        ignore=settings.ignore + _list(tuple(by.ignore), "--ignore"),
+        baseline=by.baseline or settings.baseline,
+        machine=by.machine or settings.machine,
+        fail_on=_level(by.fail_on, "--fail-on") if by.fail_on else settings.fail_on,
+        source_map=(*map(_mapping, by.source_map), *settings.source_map),
     )
+
+
+def _mapping(text: str) -> tuple[str, str]:
+    old, equals, new = text.partition("=")
+    if not equals:
+        raise SettingsError(f"{text} is not FROM=TO", "--source-map", "--source-map /build=.")
+    return old, new or "."
 
 
 __all__ = [
     "KEYS",
+    "Overrides",
     "RegistryError",
     "Settings",
     "SettingsError",
     "chosen_rules",
     "expanded",
+    "overridden",
     "read_settings",
     "severity_of",
-    "with_options",
 ]

@@ -7,11 +7,17 @@ from collections.abc import Mapping
 import pytest
 
 from irtool.linting.registry import own_rules
-from irtool.linting.settings import SettingsError, chosen_rules, read_settings, with_options
+from irtool.linting.settings import (
+    Overrides,
+    SettingsError,
+    chosen_rules,
+    overridden,
+    read_settings,
+)
 
 
 def codes(table: Mapping[str, object], **options: tuple[str, ...]) -> list[str]:
-    settings = with_options(read_settings(table), **options)  # type: ignore[arg-type]  # options are by name
+    settings = overridden(read_settings(table), Overrides(**options))  # type: ignore[arg-type]  # options are by name
     return [rule.code for rule in chosen_rules(settings, own_rules())]
 
 

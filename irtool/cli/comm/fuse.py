@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
-from irtool.cli import options
-from irtool.cli.answering import DrawnForm, write_answer
+from irtool.cli import options as shared
+from irtool.cli.answering import Answered, DrawnForm, tell
+from irtool.cli.comm.options import CommOptions
+from irtool.cli.declared import with_options
 from irtool.cli.inputs.cluster import Asked, Rank, machine_for, read_cluster, refuse_partial
 from irtool.cli.output import Output
 from irtool.cli.parameters import Option
@@ -23,56 +26,70 @@ from irtool.cluster.fuse import (
 from irtool.cluster.fuse_plan import plan
 from irtool.cluster.ranks import RankProgram
 
+if TYPE_CHECKING:
+    from irtool.report.comm.fuse import FuseView
 
-def command(
-    paths: options.Paths,
-    format: options.DrawnFormat = DrawnForm.table,
+
+@dataclass(frozen=True, slots=True)
+class FuseOptions(CommOptions):
+    """What the command line asks of fusion, as it is typed."""
+
+    format: shared.DrawnFormat = DrawnForm.table
     size: Annotated[
         int | None,
         Option(least=1, metavar="MB", help="Buckets of comm_fusion's mode size (auto is 64)."),
-    ] = None,
+    ] = None
     index: Annotated[
         str | None,
         Option(metavar="I,J,…", help="Buckets of comm_fusion's mode index: where they begin."),
-    ] = None,
-    machine: options.MachineName = None,
-    rank: Rank = None,
-    devices: options.Devices = None,
-    graph: options.GraphNumber = None,
-    limit: options.Limit = None,
-    context: options.Context = None,
-    config: options.Config = None,
-    assumptions: options.Assumptions = False,
-    output_file: options.OutputFile = None,
-) -> int:
+    ] = None
+    machine: shared.MachineName = None
+    rank: Rank = None
+    limit: shared.Limit = None
+
+
+@with_options(FuseOptions)
+def command(paths: shared.Paths, options: FuseOptions) -> int:
     """Fusion of collectives: buckets as configured, better ones, and what they would gain.
 
     Of a run folder the lowest rank is taken, unless --rank says another.
     """
+    if options.size is not None and options.index is not None:
+        raise Failure("--size and --index are two modes: give one")
+    answered = fuse_answered(options.asked(paths, options.rank), options)
+    return tell(answered, Output(options.output_file), options.format, options.assumptions)
+
+
+def fuse_answered(asked: Asked, options: FuseOptions) -> Answered[FuseView]:
+    """The buckets of a rank's collectives, and better ones.
+
+    Args:
+        asked: what to read.
+        options: which buckets are simulated, and on which machine they are priced.
+
+    Raises:
+        Failure: nothing can be read, or positions make no sense.
+    """
     from irtool.report.comm.fuse import FuseView, fuse_answer, fuse_report
 
-    if size is not None and index is not None:
-        raise Failure("--size and --index are two modes: give one")
-    read = refuse_partial(read_cluster(Asked(paths, rank, graph, devices, context, config)))
+    read = refuse_partial(read_cluster(asked))
     report_problems(read.problems)
     chosen = min(read.cluster.ranks)
     if len(read.cluster.ranks) > 1:
         note(f"rank {chosen}; --rank picks another")
     one = read.cluster.ranks[chosen]
-    priced = machine_for(machine, read.cluster)
     fused = fusion(one)
     tensors = [tensor for bucket in fused.buckets for tensor in bucket.tensors]
-    simulated, setting, notes = _simulated(one, tensors, size, index)
-    view = FuseView(read.path, chosen, fused, plan(one, priced), simulated, setting, notes, limit)
-    write_answer(
-        Output(output_file),
-        format,
-        answer=lambda: fuse_answer(view, read.context),
-        report=lambda is_page: fuse_report(view, is_page),
-        context=read.context,
-        all_assumptions=assumptions,
+    simulated, setting, notes = _simulated(one, tensors, options.size, options.index)
+    planned = plan(one, machine_for(options.machine, read.cluster))
+    view = FuseView(read.path, chosen, fused, planned, simulated, setting, notes, options.limit)
+    return Answered(
+        view,
+        lambda: fuse_answer(view, read.context),
+        lambda is_page: fuse_report(view, is_page),
+        read.context,
+        status=1 if read.problems else 0,
     )
-    return 1 if read.problems else 0
 
 
 def _simulated(

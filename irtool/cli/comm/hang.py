@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from irtool.cli import options
+from irtool.cli import options as shared
 from irtool.cli.answering import Answered, DrawnForm, tell
+from irtool.cli.comm.options import CommOptions
+from irtool.cli.declared import with_options
 from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.inputs.cluster import Asked, Read, read_cluster, refuse_partial
 from irtool.cli.inputs.recorded import (
@@ -26,41 +28,32 @@ if TYPE_CHECKING:
     from irtool.report.comm.hang import HangView, PlayedOrder
 
 
-def command(
-    paths: options.Paths,
-    format: options.DrawnFormat = DrawnForm.table,
-    devices: options.Devices = None,
-    graph: options.GraphNumber = None,
-    limit: options.Limit = None,
-    context: options.Context = None,
-    config: options.Config = None,
-    allow_unknown: options.AllowUnknown = False,
-    fail_on: FailOn = FailLevel.info,
-    assumptions: options.Assumptions = False,
-    output_file: options.OutputFile = None,
-) -> int:
+@dataclass(frozen=True, slots=True)
+class HangOptions(CommOptions):
+    """What the command line asks of a hang, as it is typed."""
+
+    format: shared.DrawnFormat = DrawnForm.table
+    limit: shared.Limit = None
+    allow_unknown: shared.AllowUnknown = False
+    fail_on: FailOn = FailLevel.info
+
+
+@with_options(HangOptions)
+def command(paths: shared.Paths, options: HangOptions) -> int:
     """Does the run hang? Plays the communications of all ranks in launch order.
 
     Exit status: 0 no hang; 1 it hangs, ranks do not agree, or dumps of ranks are missing.
     """
-    asked = Asked(paths, None, graph, devices, context, config)
-    answered = hang_answered(asked, allow_unknown, limit, fail_on)
-    return tell(answered, Output(output_file), format, assumptions)
+    answered = hang_answered(options.asked(paths), options)
+    return tell(answered, Output(options.output_file), options.format, options.assumptions)
 
 
-def hang_answered(
-    asked: Asked,
-    allow_unknown: bool = False,
-    limit: int | None = None,
-    fail_on: FailLevel = FailLevel.info,
-) -> Answered[HangView]:
+def hang_answered(asked: Asked, options: HangOptions) -> Answered[HangView]:
     """Whether a run hangs, and which ranks diverge.
 
     Args:
         asked: what to read.
-        allow_unknown: whether ranks without dumps are nothing to see.
-        limit: rows that text shows.
-        fail_on: from which severity on the status is 1.
+        options: how much is shown, and what sets the exit status.
 
     Raises:
         Failure: nothing can be read, or the dumps don't hold all communications.
@@ -74,16 +67,16 @@ def hang_answered(
         note(f"{item.text}; a reported hang may be only this")
     # Where records were played, graphs may be equal, or not be there at all.
     difference = _difference(read, report, asked.graph) if order is None else None
-    view = HangView(read.path, report, limit, difference, order)
+    view = HangView(read.path, report, options.limit, difference, order)
     wrong = read.problems or (order and order.notes)
-    unknown = bool(list(unknown_parts(report))) and not allow_unknown
+    unknown = bool(list(unknown_parts(report))) and not options.allow_unknown
     return Answered(
         view,
         lambda: hang_answer(view, read.context),
         lambda is_page: hang_report(view, is_page),
         read.context,
         status=fails(
-            fail_on,
+            options.fail_on,
             "error" if report.hangs or report.mismatches else None,
             "warning" if wrong else None,
             "info" if unknown else None,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from irtool.cli import options
-from irtool.cli.answering import DrawnForm, write_answer
-from irtool.cli.inputs.cluster import Asked, Rank, Read, read_cluster, refuse_partial
+from irtool.cli import options as shared
+from irtool.cli.answering import Answered, DrawnForm, tell
+from irtool.cli.comm.options import CommOptions
+from irtool.cli.declared import with_options
+from irtool.cli.inputs.cluster import Rank, Read, read_cluster, refuse_partial
 from irtool.cli.output import Output
 from irtool.cli.parameters import Option
 from irtool.cli.report import Failure, note, report_problems
@@ -16,10 +19,14 @@ from irtool.cluster.reuse import ReuseReport, reuse_report
 from irtool.cluster.reuse.graph import Target
 from irtool.cluster.reuse.later_versions import later
 from irtool.cluster.reuse.limit import FIRST_VERSION, LAST_VERSION, has_feature
-from irtool.cluster.reuse.log import LogCheck, check_log, read_log
+from irtool.cluster.reuse.log import LogCheck, ReuseLog, check_log, read_log
 from irtool.cluster.reuse.streams import LABEL_LIMIT, STREAM_LIMIT
 from irtool.syntax import file_facts
 from irtool.syntax.lines import text_lines
+
+if TYPE_CHECKING:
+    from irtool.report.comm.reuse import ReuseView
+    from irtool.report.comm.reuse_later import LaterView
 
 
 class ParallelGroups(str, Enum):
@@ -30,9 +37,11 @@ class ParallelGroups(str, Enum):
     none = "no_group_parallel"
 
 
-def command(
-    paths: options.Paths,
-    format: options.DrawnFormat = DrawnForm.table,
+@dataclass(frozen=True, slots=True)
+class ReuseOptions(CommOptions):
+    """What the command line asks of reuse, as it is typed."""
+
+    format: shared.DrawnFormat = DrawnForm.table
     value: Annotated[
         str | None,
         Option(
@@ -41,72 +50,80 @@ def command(
             help="The raw value of MS_COMM_COMPILER_OPT.",
             show_default="unset",
         ),
-    ] = None,
+    ] = None
     log: Annotated[
         str | None, Option(metavar="FILE", help="A log to hold against the prediction.")
-    ] = None,
+    ] = None
     target_version: Annotated[
         str, Option(metavar="VERSION", help="MindSpore's version; 1.8 to 2.2 reuse.")
-    ] = "2.2",
-    stream_limit: Annotated[
-        int, Option(least=1, metavar="N", help="Streams of the device.")
-    ] = STREAM_LIMIT,
+    ] = "2.2"
+    stream_limit: Annotated[int, Option(least=1, metavar="N", help="Streams of the device.")] = (
+        STREAM_LIMIT
+    )
     task_optimisation: Annotated[
         bool, Option("--task-opt", help="HCCL's task optimisation is on.")
-    ] = False,
+    ] = False
     parallel_mode: Annotated[
         ParallelGroups,
         Option("--communi-parallel-mode", help="Which groups have streams of their own."),
-    ] = ParallelGroups.all,
-    rank: Rank = None,
-    devices: options.Devices = None,
-    graph: options.GraphNumber = None,
-    rows: options.Rows = None,
-    context: options.Context = None,
-    config: options.Config = None,
-    assumptions: options.Assumptions = False,
-    output_file: options.OutputFile = None,
-) -> int:
+    ] = ParallelGroups.all
+    rank: Rank = None
+    rows: shared.Rows = None
+
+    def target(self, version: tuple[int, int]) -> Target:
+        """What the graph is compiled for, by this version of MindSpore."""
+        return Target(version, self.stream_limit, self.task_optimisation, self.parallel_mode.value)
+
+
+@with_options(ReuseOptions)
+def command(paths: shared.Paths, options: ReuseOptions) -> int:
     """Reuse of communication subgraphs: streams and labels before and after, the best value.
 
     Of a run folder the rank with the most communications is taken, unless --rank says another.
     Exit status: 1 the value raises an exception, streams do not suffice, or a log disagrees.
     """
+    version = _version(options.target_version)
+    read = refuse_partial(read_cluster(options.asked(paths, options.rank)))
+    report_problems(read.problems)
+    answered = _reused(read, options, version) if has_feature(version) else _later(read, options)
+    return tell(answered, Output(options.output_file), options.format, options.assumptions)
+
+
+def _reused(read: Read, options: ReuseOptions, version: tuple[int, int]) -> Answered[ReuseView]:
+    """What a version that reuses subgraphs makes of the busiest rank."""
     from irtool.report.comm.reuse import ReuseView, reuse_answer
     from irtool.report.comm.reuse import reuse_report as reuse_for_people
+
+    chosen = _busiest(read)
+    report = reuse_report(read.cluster, chosen, options.value, options.target(version))
+    checks = check_log(report, _read_log(options.log)) if options.log is not None else ()
+    dialect = read.cluster.ranks[chosen].program.dump.dialect
+    view = ReuseView(
+        read.path, report, checks, options.log or "", _later_dialect(dialect), options.rows
+    )
+    return Answered(
+        view,
+        lambda: reuse_answer(view, read.context),
+        lambda is_page: reuse_for_people(view, is_page),
+        read.context,
+        status=_status(report, checks, read),
+    )
+
+
+def _later(read: Read, options: ReuseOptions) -> Answered[LaterView]:
+    """What is left of it in versions that have no such feature any more."""
     from irtool.report.comm.reuse_later import LaterView, later_answer, later_report
 
-    version = _version(target_version)
-    read = refuse_partial(read_cluster(Asked(paths, rank, graph, devices, context, config)))
-    report_problems(read.problems)
-    output = Output(output_file)
-    chosen = _busiest(read)
-    if not has_feature(version):
-        left = later(read.cluster.ranks[chosen])
-        late = LaterView(read.path, ".".join(map(str, version)), left, value, rows)
-        write_answer(
-            output,
-            format,
-            answer=lambda: later_answer(late, read.context),
-            report=lambda is_page: later_report(late, is_page),
-            context=read.context,
-            all_assumptions=assumptions,
-        )
-        return 1 if read.problems or value else 0
-    target = Target(version, stream_limit, task_optimisation, parallel_mode.value)
-    report = reuse_report(read.cluster, chosen, value, target)
-    checks = check_log(report, _read_log(log)) if log is not None else ()
-    dialect = read.cluster.ranks[chosen].program.dump.dialect
-    view = ReuseView(read.path, report, checks, log or "", _later_dialect(dialect), rows)
-    write_answer(
-        output,
-        format,
-        answer=lambda: reuse_answer(view, read.context),
-        report=lambda is_page: reuse_for_people(view, is_page),
-        context=read.context,
-        all_assumptions=assumptions,
+    left = later(read.cluster.ranks[_busiest(read)])
+    version = ".".join(map(str, _version(options.target_version)))
+    view = LaterView(read.path, version, left, options.value, options.rows)
+    return Answered(
+        view,
+        lambda: later_answer(view, read.context),
+        lambda is_page: later_report(view, is_page),
+        read.context,
+        status=1 if read.problems or options.value else 0,
     )
-    return _status(report, checks, read)
 
 
 def _status(report: ReuseReport, checks: tuple[LogCheck, ...], read: Read) -> int:
@@ -148,7 +165,7 @@ def _later_dialect(dialect: str) -> str:
     return dialect if (int(match[1]), int(match[2])) > LAST_VERSION else ""
 
 
-def _read_log(path: str):
+def _read_log(path: str) -> ReuseLog:
     if file_facts.is_folder(path):
         raise Failure("this is a folder", path, hint="name the log of one rank")
     try:

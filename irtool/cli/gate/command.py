@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
-from irtool.cli import complete, options
+from irtool.cli import complete
+from irtool.cli import options as shared
 from irtool.cli.answering import FindingsForm, write_findings
 from irtool.cli.configuration import read_configuration
-from irtool.cli.gate.budget import BAD_BUDGET, judge, limits_of, write_trend
-from irtool.cli.gate.inputs import Pair, alone_for, of_ranks, pairs_for, read_pair, without_golden
+from irtool.cli.declared import with_options
+from irtool.cli.gate.budget import BAD_BUDGET, Budgeted, judge, limits_of, write_trend
+from irtool.cli.gate.inputs import alone_for, of_ranks, pairs_for, read_pair, without_golden
 from irtool.cli.lint.report import status_of
 from irtool.cli.lint.settings import Asked, settings_for
 from irtool.cli.output import Output
@@ -24,132 +26,167 @@ from irtool.linting.gate.run import run_gate
 from irtool.linting.rule import Rule
 from irtool.linting.rules.engine.eng001_rule_failed import RuleFailed
 from irtool.linting.rules.gate.gat011_budget import OverBudget
+from irtool.linting.settings import Overrides
 from irtool.report.findings.answer import gate_answer
 from irtool.report.findings.places import relative
+
+if TYPE_CHECKING:
+    from irtool.linting.budget import Limit
 
 FAMILY = "GAT"
 
 
+@dataclass(frozen=True, slots=True)
+class GateOptions:
+    """What the command line asks of two dumps, as it is typed."""
+
+    format: shared.FindingsFormat = FindingsForm.text
+    select: Annotated[
+        list[str] | None,
+        Option(metavar="CODE[,CODE]", help="Only these regressions.", complete=complete.codes),
+    ] = None
+    ignore: Annotated[
+        list[str] | None,
+        Option(metavar="CODE[,CODE]", help="Not these regressions.", complete=complete.codes),
+    ] = None
+    threshold: Annotated[
+        list[str] | None,
+        Option(metavar="CODE.NAME=NUMBER", help="GAT001.most_more=3 lets three pass."),
+    ] = None
+    fail_on: shared.FailSeverity = None
+    budget: Annotated[
+        list[str] | None,
+        Option(
+            metavar="MEASURE=LIMIT",
+            help="peak_memory=30GiB, or +5% against OLD; rank.0.peak_memory; also [gate.budget].",
+        ),
+    ] = None
+    trend: Annotated[
+        str | None,
+        Option(metavar="FILE", help="Keep what this build costs as a line of JSON there."),
+    ] = None
+    trend_page: Annotated[str | None, Option(metavar="FILE", help="Write a page of the trend.")] = (
+        None
+    )
+    build: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="What the trend calls this build.",
+            show_default="the commit that CI names, else a number",
+        ),
+    ] = None
+    machine: shared.MachineName = None
+    rank: shared.Rank = None
+    graph: shared.GraphNumber = None
+    config: shared.Config = None
+    output_file: shared.OutputFile = None
+
+    @property
+    def overrides(self) -> Overrides:
+        """What goes before the settings of a file; without a choice all of the gate's rules."""
+        return Overrides(
+            self.select or [FAMILY],
+            ignore=self.ignore or (),
+            machine=self.machine,
+            fail_on=self.fail_on,
+        )
+
+
+@with_options(GateOptions)
 def command(
+    options: GateOptions,
     old: Annotated[
         str,
-        Argument(metavar="OLD", help="The golden dump, or a run folder. Budgets need none.",
-                       show_default=False),
+        Argument(
+            metavar="OLD",
+            help="The golden dump, or a run folder. Budgets need none.",
+            show_default=False,
+        ),
     ],
     new: Annotated[
         str | None,
         Argument(metavar="NEW", help="The dump or run that is judged.", show_default=False),
     ] = None,
-    format: options.FindingsFormat = FindingsForm.text,
-    select: Annotated[
-        list[str] | None,
-        Option(
-            metavar="CODE[,CODE]", help="Only these regressions.", complete=complete.codes
-        ),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None,
-        Option(metavar="CODE[,CODE]", help="Not these regressions.", complete=complete.codes),
-    ] = None,
-    threshold: Annotated[
-        list[str] | None,
-        Option(metavar="CODE.NAME=NUMBER", help="GAT001.most_more=3 lets three pass."),
-    ] = None,
-    fail_on: Annotated[
-        str | None,
-        Option(metavar="SEVERITY", help="Exit 1 only from this severity on; or never.",
-                     show_default="warning"),
-    ] = None,
-    budget: Annotated[
-        list[str] | None,
-        Option(metavar="MEASURE=LIMIT",
-                     help="peak_memory=30GiB, or +5% against OLD; rank.0.peak_memory; also "
-                          "[gate.budget]."),
-    ] = None,
-    trend: Annotated[
-        str | None,
-        Option(metavar="FILE", help="Keep what this build costs as a line of JSON there."),
-    ] = None,
-    trend_page: Annotated[
-        str | None, Option(metavar="FILE", help="Write a page of the trend.")
-    ] = None,
-    build: Annotated[
-        str | None,
-        Option(metavar="NAME", help="What the trend calls this build.",
-                     show_default="the commit that CI names, else a number"),
-    ] = None,
-    machine: options.MachineName = None,
-    rank: options.Rank = None,
-    graph: options.GraphNumber = None,
-    config: options.Config = None,
-    output_file: options.OutputFile = None,
-) -> int:  # fmt: skip
+) -> int:
     """What became worse than in a golden dump, and what is above its budget?
 
     Changed strategies, types, layers, rates, lost recompute; below each what comes of it:
     collectives, bytes, memory. With budgets alone NEW is enough. Exit status: 0 nothing; 1
     regressions; 2 could not do it. irtool rules GAT lists what is looked for.
     """
-    configuration = read_configuration(config)
+    configuration = read_configuration(options.config)
     settings = dict(configuration.lint)
-    settings["thresholds"] = _thresholds(settings.get("thresholds"), threshold or ())
-    asked = settings_for(
-        replace(configuration, lint=settings),
-        select=select or [FAMILY],
-        extend_select=(),
-        ignore=ignore or (),
-        baseline=None,
-        machine=machine,
-        fail_on=fail_on,
-        source_map=(),
-    )
+    settings["thresholds"] = _thresholds(settings.get("thresholds"), options.threshold or ())
+    asked = settings_for(replace(configuration, lint=settings), options.overrides)
     rules = [rule for rule in asked.rules if isinstance(rule, GateRule)]
     if not rules:
         raise Failure("no rule of the gate is selected", hint="irtool rules lists GAT001, …")
-    limits = limits_of(configuration, budget or (), rank)
-    if new is None and not limits and trend is None:
-        hint = "irtool gate OLD NEW, or irtool gate NEW --budget peak_memory=30GiB"
-        raise Failure("there is nothing to hold it against", old, hint=hint)
-    if trend_page is not None and trend is None:
-        raise Failure("needs --trend", "--trend-page", hint="--trend irtool-trend.jsonl")
-    pairs = alone_for(old, rank, graph) if new is None else pairs_for(old, new, rank, graph)
+    limits = limits_of(configuration, options.budget or (), options.rank)
+    _check_question(old, new, limits, options)
+    pairs = (
+        alone_for(old, options.rank, options.graph)
+        if new is None
+        else pairs_for(old, new, options.rank, options.graph)
+    )
     findings: list[Finding] = []
     damaged = False
     for pair in pairs if new is not None else ():
         left, right = read_pair(pair)
         damaged = damaged or bool(left.problems or right.problems)
         findings += of_ranks(run_gate(GateFacts(left, right), rules, _failed), pair.ranks)
-    over = _budget_rule(rules, bool(budget))
+    over = _budget_rule(rules, bool(options.budget))
     limits = limits if over is not None else ()
     judged = None
-    if limits or trend is not None:
-        wanted = limits if trend is None else ()
-        alone: list[Pair] = []
-        if new is not None:
-            alone = without_golden(pairs, new, rank, graph)
-        judged = judge([*pairs, *alone], limits, over or OverBudget(), configuration, asked.machine,
-                       build or "", wanted)  # fmt: skip
+    if limits or options.trend is not None:
+        alone = [] if new is None else without_golden(pairs, new, options.rank, options.graph)
+        wanted = limits if options.trend is None else ()
+        judged = judge(
+            [*pairs, *alone], limits, over or OverBudget(), configuration, asked.machine,
+            options.build or "", wanted,
+        )  # fmt: skip
         findings += judged.findings
     made = fingerprinted(findings, lambda finding: relative(finding.file))
     report = _report(made, rules, asked, (2 if new is not None else 1) * len(pairs))
     write_findings(
-        Output(output_file),
-        format,
+        Output(options.output_file),
+        options.format,
         report,
         command="gate",
         answer=lambda: gate_answer(report),
         files=[pair.new.path for pair in pairs],
     )
-    if judged is not None and trend is not None:
-        write_trend(trend, trend_page, judged, limits)
-    if judged is not None and judged.unjudged:
+    if judged is not None:
+        if options.trend is not None:
+            write_trend(options.trend, options.trend_page, judged, limits)
+        _check_judged(judged)
+    return status_of(asked, report) or int(damaged)
+
+
+def _check_question(
+    old: str, new: str | None, limits: Sequence[Limit], options: GateOptions
+) -> None:
+    """Find what does not go together before anything is read."""
+    if new is None and not limits and options.trend is None:
+        hint = "irtool gate OLD NEW, or irtool gate NEW --budget peak_memory=30GiB"
+        raise Failure("there is nothing to hold it against", old, hint=hint)
+    if options.trend_page is not None and options.trend is None:
+        raise Failure("needs --trend", "--trend-page", hint="--trend irtool-trend.jsonl")
+
+
+def _check_judged(judged: Budgeted) -> None:
+    """Say which budgets nobody could judge.
+
+    Raises:
+        Failure: there are such.
+    """
+    if judged.unjudged:
         raise Failure(
             f"{plural(len(judged.unjudged), 'budget')} could not be judged: "
             f"{', '.join(item.limit.name for item in judged.unjudged)}",
             hint="; ".join(dict.fromkeys(item.hint for item in judged.unjudged)),
             code=BAD_BUDGET,
         )
-    return status_of(asked, report) or int(damaged)
 
 
 def _budget_rule(rules: Sequence[GateRule], is_asked: bool) -> OverBudget | None:

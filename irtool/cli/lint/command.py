@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from irtool.cli import complete, options
+from irtool.cli import complete
+from irtool.cli import options as shared
 from irtool.cli.answering import Answered, FindingsForm, write_findings
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command, find, given_by
+from irtool.cli.declared import with_options
 from irtool.cli.lint.linting import Linting
 from irtool.cli.lint.report import (
     Gathered,
@@ -34,7 +36,7 @@ from irtool.ir.units import plural
 from irtool.linting.cache import Cache
 from irtool.linting.registry import OFF_FAMILIES
 from irtool.linting.rule import family_of
-from irtool.linting.settings import expanded
+from irtool.linting.settings import Overrides, expanded
 from irtool.report.findings.answer import lint_answer
 from irtool.report.findings.html import findings_page
 from irtool.report.findings.text import TextStyle, summary_text, text_pieces
@@ -47,9 +49,11 @@ from irtool.syntax.source import DumpError
 _CODES = "CODE[,CODE]"
 
 
-def _lint(
-    paths: options.Paths,
-    format: options.FindingsFormat = FindingsForm.text,
+@dataclass(frozen=True, slots=True)
+class LintOptions:
+    """What the command line asks of rules, as it is typed."""
+
+    format: shared.FindingsFormat = FindingsForm.text
     select: Annotated[
         list[str] | None,
         Option(
@@ -57,98 +61,95 @@ def _lint(
             help="Only these rules: codes, prefixes (COM), names.",
             complete=complete.codes,
         ),
-    ] = None,
+    ] = None
     extend_select: Annotated[
         list[str] | None,
         Option(metavar=_CODES, help="These rules too.", complete=complete.codes),
-    ] = None,
+    ] = None
     ignore: Annotated[
         list[str] | None,
         Option(metavar=_CODES, help="Not these rules.", complete=complete.codes),
-    ] = None,
-    where: options.Where = None,
+    ] = None
+    where: shared.Where = None
     baseline: Annotated[
         str | None, Option(metavar="FILE", help="Known findings, which are not reported.")
-    ] = None,
+    ] = None
     update_baseline: Annotated[
         bool, Option("--update-baseline", help="Write all findings there, and report none.")
-    ] = False,
+    ] = False
     source_map: Annotated[
         list[str] | None,
         Option(metavar="FROM=TO", help="Where paths of Python files in dumps lead to here."),
-    ] = None,
-    machine: options.MachineName = None,
-    fail_on: Annotated[
-        str | None,
-        Option(metavar="SEVERITY", help="Exit 1 only from this severity on; or never.",
-                     show_default="warning"),
-    ] = None,
-    exit_zero: Annotated[
-        bool, Option("--exit-zero", help="Exit 0 even if there are findings.")
-    ] = False,
-    statistics: Annotated[
-        bool, Option("--statistics", help="How often each rule spoke.")
-    ] = False,
+    ] = None
+    machine: shared.MachineName = None
+    fail_on: shared.FailSeverity = None
+    exit_zero: Annotated[bool, Option("--exit-zero", help="Exit 0 even if there are findings.")] = (
+        False
+    )
+    statistics: Annotated[bool, Option("--statistics", help="How often each rule spoke.")] = False
     all_passes: Annotated[
         bool, Option("--all-passes", help="Every dump of a run folder, not the telling ones.")
-    ] = False,
-    limit: options.Limit = None,
-    graph: options.GraphNumber = None,
-    jobs: options.Jobs = None,
-    config: options.Config = None,
-    output_file: options.OutputFile = None,
-    *,
-    context: ContextArguments,
-) -> int:  # fmt: skip
+    ] = False
+    limit: shared.Limit = None
+    graph: shared.GraphNumber = None
+    jobs: shared.Jobs = None
+    config: shared.Config = None
+    output_file: shared.OutputFile = None
+
+    @property
+    def overrides(self) -> Overrides:
+        """What goes before the settings of a file."""
+        return Overrides(
+            self.select or (),
+            self.extend_select or (),
+            self.ignore or (),
+            self.baseline,
+            self.machine,
+            self.fail_on,
+            self.source_map or (),
+        )
+
+
+@with_options(LintOptions)
+def _lint(paths: shared.Paths, options: LintOptions, *, context: ContextArguments) -> int:
     """What is wrong, or worth a look, in these dumps?
 
     Exit status: 0 nothing found; 1 findings; 2 could not do it. irtool rules lists what is looked
     for, irtool explain CODE says more of it.
     """
-    configuration = read_configuration(config)
+    configuration = read_configuration(options.config)
     load_custom_rules(configuration)
-    asked = settings_for(
-        configuration,
-        select=select or (),
-        extend_select=extend_select or (),
-        ignore=ignore or (),
-        baseline=baseline,
-        machine=machine,
-        fail_on=fail_on,
-        source_map=source_map or (),
-    )
-    asked = _of_one_dump(asked, [*(select or ()), *(extend_select or ())])
-    if update_baseline and asked.settings.baseline is None:
+    asked = settings_for(configuration, options.overrides)
+    asked = _of_one_dump(asked, [*(options.select or ()), *(options.extend_select or ())])
+    if options.update_baseline and asked.settings.baseline is None:
         raise Failure("--update-baseline needs a file", hint="--baseline irtool-baseline.json")
-    question = LintQuestion(
-        paths, context, configuration, asked, where, graph, all_passes, jobs, remembers()
-    )
+    question = LintQuestion(paths, context, configuration, asked, options, remembers())
     linting = linted(question, bar=True)
     report_problems(linting.problems)
     if not linting.read_files:
         return _nothing_read(linting)
     gathered = gathered_by(linting)
     findings = settled(asked, gathered)
-    if update_baseline:
+    if options.update_baseline:
         count = plural(save_baseline(asked, findings), "finding")
         note(f"{count} written to {asked.settings.baseline}")
         return int(linting.unread)
     answered = _answered(linting, gathered, findings)
     made = answered.result
     write_findings(
-        Output(output_file),
-        format,
+        Output(options.output_file),
+        options.format,
         made,
         command="lint",
         answer=answered.answer,
         dump=lambda: _shown_dump(made),
         files=[path for unit in linting.units for path in unit.paths],
-        limit=limit,
-        statistics=statistics,
+        limit=options.limit,
+        statistics=options.statistics,
     )
-    if format is not FindingsForm.text or output_file:
+    if options.format is not FindingsForm.text or options.output_file:
         _tell_summary(made)
-    return int(linting.unread) or (0 if exit_zero else status_of(asked, made))
+    return int(linting.unread) or (0 if options.exit_zero else status_of(asked, made))
 
 
 command = context_command("lint", _lint)
@@ -163,10 +164,7 @@ class LintQuestion:
         context: what is said of the runs.
         configuration: ``irtool.toml``.
         asked: the rules, with their settings.
-        where: a query that chooses nodes.
-        graph: the number of a run's compilation.
-        all_passes: every dump of a run folder, not the telling ones.
-        jobs: processes at a time; None: as many as there is work for.
+        options: as they are typed, with defaults for all others.
         is_cached: whether what was looked at before is remembered.
     """
 
@@ -174,10 +172,7 @@ class LintQuestion:
     context: ContextArguments
     configuration: Configuration
     asked: Asked
-    where: str | None = None
-    graph: int | None = None
-    all_passes: bool = False
-    jobs: int | None = None
+    options: LintOptions
     is_cached: bool = True
 
 
@@ -209,17 +204,18 @@ def linted(asked: LintQuestion, bar: bool) -> Linting:
         Failure: a value of the context, or the query, makes no sense.
     """
     _check_context(asked.context, asked.configuration)
+    options = asked.options
     plan = Plan(
         tuple(PlannedRule.of(rule) for rule in asked.asked.rules),
         asked.context,
         asked.configuration,
-        _checked_query(asked.where),
+        _checked_query(options.where),
         asked.asked.machine,
         os.getpid(),
     )
     linting = Linting(asked.asked, plan, Cache(cache_folder() if asked.is_cached else None))
-    linting.find(asked.paths, asked.context.rank, asked.graph, asked.all_passes)
-    linting.work(asked.jobs, bar=bar)
+    linting.find(asked.paths, asked.context.rank, options.graph, options.all_passes)
+    linting.work(options.jobs, bar=bar)
     linting.cache.close()
     return linting
 

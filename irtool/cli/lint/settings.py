@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from irtool.cli.configuration import Configuration
@@ -15,12 +15,13 @@ from irtool.linting.registry import RegistryError, RuleEntry, all_rules
 from irtool.linting.rule import Rule
 from irtool.linting.rules.engine.eng001_rule_failed import RuleFailed
 from irtool.linting.settings import (
+    Overrides,
     Settings,
     SettingsError,
     chosen_rules,
     expanded,
+    overridden,
     read_settings,
-    with_options,
 )
 
 BAD_SETTING = "LNT001"
@@ -67,18 +68,8 @@ def known_rules() -> Mapping[str, RuleEntry]:
         raise Failure(str(error), hint=hint, code=BAD_RULES) from None
 
 
-def settings_for(
-    configuration: Configuration,
-    *,
-    select: Sequence[str],
-    extend_select: Sequence[str],
-    ignore: Sequence[str],
-    baseline: str | None,
-    machine: str | None,
-    fail_on: str | None,
-    source_map: Sequence[str],
-) -> Asked:
-    """The settings of the configuration with the options of the command line.
+def settings_for(configuration: Configuration, overrides: Overrides) -> Asked:
+    """The settings of the configuration with what is said beside them.
 
     Raises:
         Failure: a code, key or value does not exist, or makes no sense.
@@ -89,16 +80,7 @@ def settings_for(
     try:
         settings = read_settings(configuration.lint, folder)
         path = ""
-        settings = with_options(
-            settings,
-            select=select,
-            extend_select=extend_select,
-            ignore=ignore,
-            baseline=baseline,
-            machine=machine,
-            fail_on=fail_on,
-            source_map=[_mapping(text) for text in source_map],
-        )
+        settings = overridden(settings, overrides)
         rules = chosen_rules(settings, known)
     except SettingsError as error:
         place = error.place if not path else f"{path}: lint.{error.place}"
@@ -119,10 +101,3 @@ def _option(place: str, configuration: Configuration) -> str:
     if key in configuration.lint or key.replace("-", "_") in configuration.lint:
         return f"{configuration.path}: lint.{place}"
     return f"--{place}"
-
-
-def _mapping(text: str) -> tuple[str, str]:
-    old, equals, new = text.partition("=")
-    if not equals:
-        raise SettingsError(f"{text} is not FROM=TO", "--source-map", "--source-map /build=.")
-    return old, new or "."

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import partial
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
-from irtool.cli import complete, options
-from irtool.cli.answering import AnswerForm
+from irtool.cli import options as shared
+from irtool.cli.declared import with_options
 from irtool.cli.inputs.dumps import input_size, inputs_for, pass_name, read_input
 from irtool.cli.output import Output
-from irtool.cli.parameters import Option
 from irtool.cli.parse.formats import TAKERS, Request, Writer, writer_for
+from irtool.cli.parse.options import ParseOptions
 from irtool.cli.report import Failure, report_problems
 from irtool.cli.work import WorkerDied, processes_for, run_all
 from irtool.cluster.summary import Summary
@@ -23,87 +22,28 @@ from irtool.syntax.run.classes import Fingerprints
 from irtool.syntax.source import DumpError, read_content
 
 
-class Format(str, Enum):
-    """Output formats."""
-
-    table = "table"
-    json = "json"
-    ndjson = "ndjson"
-    csv = "csv"
-    parquet = "parquet"
-    ir = "ir"
-
-
-def command(
-    paths: options.Paths,
-    format: Annotated[
-        Format, Option("--format", "-f", help="table is for people; ir prints back.")
-    ] = Format.table,
-    where: options.Where = None,
-    group_by: Annotated[
-        str | None,
-        Option(
-            metavar="FIELD[,FIELD]",
-            help="Count nodes and bytes by fields: op,phase.",
-            complete=complete.fields,
-        ),
-    ] = None,
-    history: Annotated[
-        str | None,
-        Option(
-            metavar="NODE",
-            help="What each pass made of a node: %12, a name, or a query.",
-            complete=complete.nodes_or_query,
-        ),
-    ] = None,
-    reduce: Annotated[
-        str | None,
-        Option(
-            metavar="NODE",
-            help="The smallest part around a node that still reads and shows its findings.",
-            complete=complete.nodes,
-        ),
-    ] = None,
-    keep: Annotated[
-        str | None,
-        Option(
-            metavar="CODE[,CODE]",
-            help="With --reduce: findings that have to stay.",
-            complete=complete.codes,
-        ),
-    ] = None,
-    redact: Annotated[
-        bool,
-        Option("--redact", help="Print it with names, paths and scopes replaced."),
-    ] = False,
-    limit: options.Limit = None,
-    rank: options.Rank = None,
-    graph: options.GraphNumber = None,
-    jobs: options.Jobs = None,
-    output_file: options.OutputFile = None,
-) -> int:
+@with_options(ParseOptions)
+def command(paths: shared.Paths, options: ParseOptions) -> int:
     """What is in this dump?
 
     One dump in detail, many in a line each; --where lists nodes, --group-by counts them.
     """
-    request = Request(format.value, where, _fields(group_by), limit)
+    request = Request(options.format.value, options.where, options.fields, options.limit)
     _check(request)
-    if reduce is not None or redact:
+    if options.reduce is not None or options.redact:
         # What is rarely asked for, and imports much, is imported when asked for.
-        from irtool.cli.parse.excerpt import ExcerptRequest, tell_excerpt
+        from irtool.cli.parse.excerpt import tell_excerpt
 
-        codes = tuple(code.upper() for code in _fields(keep))
-        return tell_excerpt(ExcerptRequest(paths, reduce, codes, redact, rank, graph, output_file))
-    output = Output(output_file)
-    if history is not None:
-        from irtool.cli.parse.history import HistoryRequest, tell_history
+        return tell_excerpt(paths, options)
+    output = Output(options.output_file)
+    if options.history is not None:
+        from irtool.cli.parse.history import tell_history
 
-        asked = HistoryRequest(_only(paths, "--history"), history, rank, graph, limit)
-        return tell_history(asked, _answer_form(format, "--history"), output)
-    files, problems = inputs_for(paths, rank, graph)
+        return tell_history(_only(paths, "--history"), options.history, options, output)
+    files, problems = inputs_for(paths, options.rank, options.graph)
     writer = writer_for(request, output)
     reading = _Reading(request, writer, list(problems))
-    reading.read(files, jobs, bar=not output.terminal)
+    reading.read(files, options.jobs, bar=not output.terminal)
     status = reading.finish()
     if status != 2:
         output.close()
@@ -114,17 +54,6 @@ def _only(paths: Sequence[str], option: str) -> str:
     if len(paths) != 1:
         raise Failure(f"{option} is about one dump or run folder")
     return paths[0]
-
-
-def _answer_form(format: Format, option: str) -> AnswerForm:
-    try:
-        return AnswerForm(format.value)
-    except ValueError:
-        raise Failure(f"{option} has no format {format.value}", hint="table or json") from None
-
-
-def _fields(text: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",")) if text else ()
 
 
 def _check(request: Request) -> None:

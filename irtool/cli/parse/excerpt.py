@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from irtool.cli.configuration import Configuration, read_configuration
@@ -17,6 +16,7 @@ from irtool.cli.lint.units import with_context
 from irtool.cli.lint.work import Plan, PlannedRule, surroundings_of
 from irtool.cli.output import Output
 from irtool.cli.parse.history import by_graph_size, node_predicate, other_graphs_text
+from irtool.cli.parse.options import ParseOptions
 from irtool.cli.report import Failure, note, report_problems
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
@@ -28,76 +28,60 @@ from irtool.linting.engine import lint_compilation
 from irtool.linting.facts import CompilationFacts, DumpFacts, Surroundings
 from irtool.linting.kinds import kind_of_dump
 from irtool.linting.rule import DumpKind, Rule
+from irtool.linting.settings import Overrides
 from irtool.syntax import file_facts
 from irtool.syntax.redact import Redaction
 from irtool.syntax.reduce import NotShown, Shows, reduced
 from irtool.syntax.run.expanding import STDIN
 
-
-@dataclass(frozen=True, slots=True)
-class ExcerptRequest:
-    """What was asked for.
-
-    Attributes:
-        paths: of dumps.
-        reduce: the node whose part is wanted: ``%12``, a name or a query; None for all.
-        keep: codes of findings that a part has to show; empty for all of the node's.
-        redact: whether the user's names are replaced.
-        rank: in run folders, whose dumps.
-        graph: in run folders, which compilation.
-        output_file: a file, or a folder where there are several dumps.
-    """
-
-    paths: Sequence[str]
-    reduce: str | None
-    keep: tuple[str, ...]
-    redact: bool
-    rank: int | None
-    graph: int | None
-    output_file: str | None
-
-
 _Shown: TypeAlias = tuple[Shows, tuple[str, ...], str]
 """Whether a part shows it, which codes that are, and with which options."""
 
 
-def tell_excerpt(request: ExcerptRequest) -> int:
+def tell_excerpt(paths: Sequence[str], options: ParseOptions) -> int:
     """Write a part of a dump, or dumps without the user's names.
+
+    Args:
+        paths: of dumps.
+        options: which part, and where to: a file, or a folder where there are several dumps.
+
+    Returns:
+        The exit status.
 
     Raises:
         Failure: nothing can be read, there is no such node, or several dumps have no folder.
     """
-    files, problems = inputs_for(request.paths, request.rank, request.graph)
+    files, problems = inputs_for(paths, options.rank, options.graph)
     report_problems(problems)
     if not files:
         return 2
-    if request.reduce is not None:
+    if options.reduce is not None:
         if len(files) > 1:
             raise Failure(
                 f"--reduce is about one dump, and these are {len(files)}",
                 hint=f"name one, {files[-1].path} say",
             )
-        _write_part(files[0], request, request.reduce)
+        _write_part(files[0], options, options.reduce)
         return 0
-    return _write_redacted(files, request)
+    return _write_redacted(files, options)
 
 
 # -- a part --------------------------------------------------------------------------------------
 
 
-def _write_part(file: InputFile, request: ExcerptRequest, asked: str) -> None:
+def _write_part(file: InputFile, options: ParseOptions, asked: str) -> None:
     dump = read_statements(file)
     report_problems(dump.problems)
     nodes = list(dump.nodes(where=node_predicate("--reduce", asked)))
     if not nodes:
         raise Failure(f"there is no node {asked}", dump.path)
-    node, (shows, codes, known) = _chosen(file, dump, nodes, asked, request.keep)
+    node, (shows, codes, known) = _chosen(file, dump, nodes, asked, options.kept_codes)
     try:
         part = reduced(dump, node, shows)
     except NotShown as error:
         raise Failure(f"{node.id} cannot be cut out: {error}", dump.path) from None
-    text = _without_names(part.dump, part.text) if request.redact else part.text
-    output = Output(request.output_file)
+    text = _without_names(part.dump, part.text) if options.redact else part.text
+    output = Output(options.output_file)
     output.write_dump(text)
     output.close()
     few, many = part.statements
@@ -187,10 +171,7 @@ def _linting(
 ) -> tuple[list[Rule], Surroundings, DumpKind]:
     """All rules, and what is known beside the dump, as ``irtool lint`` has them."""
     configuration: Configuration = read_configuration(None)
-    asked = settings_for(
-        configuration, select=(), extend_select=keep, ignore=(), baseline=None, machine=None,
-        fail_on=None, source_map=(),
-    )  # fmt: skip
+    asked = settings_for(configuration, Overrides(extend_select=keep))
     planned = tuple(PlannedRule.of(rule) for rule in asked.rules)
     plan = Plan(planned, ContextArguments(), configuration, None, asked.machine, os.getpid())
     if file.path == STDIN:
@@ -209,8 +190,8 @@ def _linting(
 # -- without names -------------------------------------------------------------------------------
 
 
-def _write_redacted(files: Sequence[InputFile], request: ExcerptRequest) -> int:
-    folder = request.output_file
+def _write_redacted(files: Sequence[InputFile], options: ParseOptions) -> int:
+    folder = options.output_file
     if len(files) > 1 and (folder is None or file_facts.is_file(folder)):
         raise Failure(
             f"{len(files)} dumps need a folder to go to", hint="--redact -o FOLDER", code="CLI003"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from irtool.cli.answering import AnswerForm, write_answer
 from irtool.cli.output import Output
+from irtool.cli.parse.options import ParseForm, ParseOptions
 from irtool.cli.report import Failure, note
 from irtool.cli.where import read_query
 from irtool.compare.history import PassText, history, is_compared
@@ -25,65 +25,63 @@ _KINDS = ("stage", "parallel", "pass")
 """Dumps of the front end; kernel graphs and actor sets hold nodes of another kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryRequest:
-    """What was asked for.
-
-    Attributes:
-        path: a run folder, or a dump beside the others of its compilation.
-        node: a number (``%12``), a name, or a query.
-        rank: in a run folder, whose.
-        graph: in a run folder, which compilation.
-        limit: rows that text shows.
-    """
-
-    path: str
-    node: str
-    rank: int | None = None
-    graph: int | None = None
-    limit: int | None = None
-
-
-def tell_history(request: HistoryRequest, form: AnswerForm, output: Output) -> int:
+def tell_history(path: str, wanted: str, options: ParseOptions, output: Output) -> int:
     """Write what each pass of a compilation made of a node.
+
+    Args:
+        path: a run folder, or a dump beside the others of its compilation.
+        wanted: the node: a number (``%12``), a name, or a query.
+        options: how, and in a run folder of which rank and compilation.
+        output: where to.
+
+    Returns:
+        The exit status.
 
     Raises:
         Failure: there is no such node, or there are no dumps.
     """
-    compilation, named = _compilation(request)
+    form = _answer_form(options.format)
+    compilation, named = _compilation(path, options)
     files = [file for file in compilation.passes if file.kind in _KINDS]
     if not files:
-        raise Failure("there are no dumps of passes here", request.path)
+        raise Failure("there are no dumps of passes here", path)
     if named is not None:
         candidates = [named]
-    elif request.node.startswith("%"):
+    elif wanted.startswith("%"):
         candidates = [compilation.main]
     else:
         candidates = [compilation.main, *reversed(files)]
-    nodes, file = _nodes(compilation, candidates, request.node)
+    nodes, file = _nodes(compilation, candidates, wanted)
     if file not in files:
         raise Failure("this dump is of no pass of the front end", file.path)
     moments = history(_passes(compilation, files), files.index(file), nodes)
     write_answer(
         output,
         form,
-        answer=lambda: history_answer(request.path, request.node, moments),
-        report=lambda _: history_report(request.path, request.node, moments, request.limit),
+        answer=lambda: history_answer(path, wanted, moments),
+        report=lambda _: history_report(path, wanted, moments, options.limit),
     )
     return 0
 
 
-def _compilation(request: HistoryRequest) -> tuple[Compilation, PassFile | None]:
+def _answer_form(form: ParseForm) -> AnswerForm:
+    try:
+        return AnswerForm(form.value)
+    except ValueError:
+        raise Failure(f"--history has no format {form.value}", hint="table or json") from None
+
+
+def _compilation(path: str, options: ParseOptions) -> tuple[Compilation, PassFile | None]:
     """The compilation, and the one of its dumps that was named."""
-    folder = request.path
+    folder = path
     if not file_facts.is_folder(folder):
         if not file_facts.exists(folder):
             raise Failure("no such file or folder", folder)
         folder = os.path.dirname(folder) or "."
     try:
         run = load_run(folder)
-        if folder == request.path:
-            picked = run.compilation(request.graph, request.rank)
+        if folder == path:
+            picked = run.compilation(options.graph, options.rank)
             if picked.chosen:
                 note(f"{folder}: {picked.chosen}")
             return picked, None
@@ -94,9 +92,9 @@ def _compilation(request: HistoryRequest) -> tuple[Compilation, PassFile | None]
     for compilation in run.compilations:
         for file in compilation.passes:
             file_facts.cannot_repeat()
-            if os.path.samefile(file.path, request.path):
+            if os.path.samefile(file.path, path):
                 return compilation, file
-    raise Failure("this file is no dump of a pass", request.path)
+    raise Failure("this file is no dump of a pass", path)
 
 
 def _nodes(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
-from irtool.cli import complete, options
+from irtool.cli import complete
+from irtool.cli import options as shared
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
+from irtool.cli.declared import with_options
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
 from irtool.cli.report import Failure, note, report_problems
@@ -49,14 +52,14 @@ class LayoutBy(str, Enum):
     dot = "dot"
 
 
-def _viz(
-    path: Annotated[
-        str, Argument(metavar="PATH", help="A dump, a run folder, or -.", show_default=False)
-    ],
+@dataclass(frozen=True, slots=True)
+class VizOptions:
+    """What the command line asks of a picture, as it is typed."""
+
     format: Annotated[
         Format | None,
         Option("--format", "-f", help="By default what -o FILE ends with, else svg."),
-    ] = None,
+    ] = None
     max_nodes: Annotated[
         int,
         Option(
@@ -65,11 +68,11 @@ def _viz(
             metavar="N",
             help="Boxes at most: layers are folded and scopes closed until they fit; 0: no limit.",
         ),
-    ] = MAX_BOXES,
+    ] = MAX_BOXES
     expand: Annotated[
         list[str] | None,
         Option(metavar="SCOPE", help="Open this scope in any case; may be given again."),
-    ] = None,
+    ] = None
     around: Annotated[
         str | None,
         Option(
@@ -77,10 +80,10 @@ def _viz(
             help="Only what is near a node: %12 or a name.",
             complete=complete.nodes,
         ),
-    ] = None,
+    ] = None
     radius: Annotated[
         int, Option(least=0, metavar="N", help="How many steps away, with --around.")
-    ] = 2,
+    ] = 2
     path_between: Annotated[
         tuple[str, str] | None,
         Option(
@@ -89,18 +92,18 @@ def _viz(
             help="Only what is on a way from A to B.",
             complete=complete.nodes,
         ),
-    ] = None,
-    where: options.Where = None,
+    ] = None
+    where: shared.Where = None
     whole: Annotated[
         bool,
         Option("--whole", help="All stages of a run, joined where one sends to another."),
-    ] = False,
+    ] = False
     everything: Annotated[
         bool, Option("--all", help="Monads, loads and what only orders, too.")
-    ] = False,
+    ] = False
     color_by: Annotated[
         ColourBy, Option("--color-by", "--colour-by", help="What colours mean.")
-    ] = ColourBy.op,
+    ] = ColourBy.op
     layout: Annotated[
         LayoutBy | None,
         Option(
@@ -108,21 +111,34 @@ def _viz(
             "default dot where it is installed.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     overlay: Annotated[
         list[str] | None,
         Option(
             metavar="FILE",
             help="What check, lint, plan, cost, memory or diff wrote with --format json.",
         ),
-    ] = None,
+    ] = None
     check: Annotated[
         bool,
         Option("--check/--no-check", help="Slices and findings of check, on dumps it can judge."),
-    ] = True,
-    graph: options.GraphNumber = None,
-    config: options.Config = None,
-    output_file: options.OutputFile = None,
+    ] = True
+    graph: shared.GraphNumber = None
+    config: shared.Config = None
+    output_file: shared.OutputFile = None
+
+    @property
+    def choice(self) -> Choice:
+        """Which part is drawn."""
+        return Choice(self.around, self.radius, self.path_between, self.where)
+
+
+@with_options(VizOptions)
+def _viz(
+    path: Annotated[
+        str, Argument(metavar="PATH", help="A dump, a run folder, or -.", show_default=False)
+    ],
+    options: VizOptions,
     *,
     context: ContextArguments,
 ) -> int:
@@ -131,27 +147,32 @@ def _viz(
     Operators in the frames of their scopes; repeated layers are drawn once, with how often they are
     there. Forward runs down, backward up beside it.
     """
-    choice = Choice(around, radius, path_between, where)
-    check_choice(choice)
-    output = Output(output_file)
-    writer = WRITERS[format_of(format.value if format else None, output_file, output.terminal)]
-    configuration = read_configuration(config)
+    check_choice(options.choice)
+    output = Output(options.output_file)
+    form = options.format.value if options.format else None
+    writer = WRITERS[format_of(form, options.output_file, output.terminal)]
+    configuration = read_configuration(options.config)
     load_custom_rules(configuration)
-    drawn = load_drawn(path, context, configuration, graph, whole=whole, judge=check)
+    drawn = load_drawn(
+        path, context, configuration, options.graph, whole=options.whole, judge=options.check
+    )
     report_problems(drawn.problems)
-    overlays = overlays_of(drawn, overlay or ())
-    _check_colours(color_by, [layer.topic for layer in overlays])
+    overlays = overlays_of(drawn, options.overlay or ())
+    _check_colours(options.color_by, [layer.topic for layer in overlays])
     for layer in overlays:
         for text in layer.unplaced[:3]:
             note(f"{layer.title}: not in this dump: {text}")
-    marked = [node for layer in overlays for node in layer.marks]
     everywhere = material(
-        drawn.whole, everything=everything, must_show=marked, report=drawn.report, title=drawn.title
+        drawn.whole,
+        everything=options.everything,
+        must_show=[node for layer in overlays for node in layer.marks],
+        report=drawn.report,
+        title=drawn.title,
     )
-    shown, focus = chosen(everywhere, choice)
-    wishes = Wishes(max_nodes, tuple(expand or ()), color_by.value, focus)
-    by = layout.value if layout else None
-    writer(Drawing(drawn, shown, wishes, overlays, by), output, output_file)
+    shown, focus = chosen(everywhere, options.choice)
+    wishes = Wishes(options.max_nodes, tuple(options.expand or ()), options.color_by.value, focus)
+    by = options.layout.value if options.layout else None
+    writer(Drawing(drawn, shown, wishes, overlays, by), output, options.output_file)
     output.close()
     return 1 if drawn.problems else 0
 
