@@ -89,7 +89,8 @@ def test_the_wrong_call_is_named(tmp_path: Path, call: str, change: str, tensors
         name = item.pair.left.name
         if name == call or (not alike[name] and not tensors):
             continue  # from figures alone, what reads the wrong one may be accused as well
-        assert item.verdict == ("equal bits" if alike[name] else "carries error"), name
+        equal = "equal bits" if tensors else "equal figures"
+        assert item.verdict == (equal if alike[name] else "carries error"), name
     assert len(found.judged) == len(SOUND)
     assert found.only_left == found.only_right == []
     if tensors and COMPUTED_AGAIN.match(call):

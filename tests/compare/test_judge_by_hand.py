@@ -39,6 +39,13 @@ def test_equal_tensors_are_equal_bits() -> None:
     assert (found.why, found.broken, found.output) == ("", "", None)
 
 
+@pytest.mark.parametrize(("norm", "verdict"), [(1.0, "equal figures"), (math.nan, "equal bits")])
+def test_figures_do_not_make_bits_equal_but_a_checksum_does(norm: float, verdict: str) -> None:
+    """A checksum alone comes without figures; figures are equal whatever the order of values."""
+    stated = Given(exact=False, norm=norm, equal=True)
+    assert of(stated, out=stated).verdict == verdict
+
+
 def test_equal_results_of_other_arguments_are_told() -> None:
     found = of(SAME, out=SAME, attributes=OTHER)
     assert found.verdict == "attribute differs"

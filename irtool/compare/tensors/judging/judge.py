@@ -7,7 +7,7 @@ a fault gives hundreds and more.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irtool.compare.tensors.dtypes import coarsest, is_float, roundoff
@@ -37,7 +37,7 @@ from irtool.compare.tensors.judging.past import (
     is_broken_alike,
     is_mixed,
 )
-from irtool.compare.tensors.judging.verdict import Judged, Measured
+from irtool.compare.tensors.judging.verdict import Judged, Measured, Verdict
 from irtool.compare.tensors.measuring.measure import Measure
 from irtool.compare.tensors.model import Places, TensorRun
 from irtool.compare.tensors.pairing.makers import Makers
@@ -156,7 +156,8 @@ class Judge:
         if self._lacks_gradient(judged):
             return
         if outputs and outputs[0][1].equal and all(m.equal for _, m in (*inputs, *outputs)):
-            judged.verdict = "equal bits" if _is_renamed(judged) else "attribute differs"
+            alike = _alike([measure for _, measure in outputs])
+            judged.verdict = alike if _is_renamed(judged) else "attribute differs"
             judged.error_in = judged.error_out = 0.0
             return
         if pair.left.type == "Parameter":
@@ -372,7 +373,7 @@ class Judge:
         elif self._is_lower_precision(judged, measure):
             judged.verdict = "lower precision, explained"
         elif measure.equal and not judged.error_in:
-            judged.verdict = "equal bits"
+            judged.verdict = _alike([measure])
         else:
             judged.verdict = "carries error"
 
@@ -515,6 +516,12 @@ class Judge:
         a, b = judged.output
         ours, theirs = self.left.columns.dtypes[a], self.right.columns.dtypes[b]
         return roundoff(ours) != roundoff(theirs)
+
+
+def _alike(outputs: Iterable[Measure]) -> Verdict:
+    """What can be said of results that are equal: figures alone do not tell the order of values."""
+    is_exact = all(measure.exact or measure.is_checksum for measure in outputs)
+    return "equal bits" if is_exact else "equal figures"
 
 
 def _is_renamed(judged: Judged) -> bool:

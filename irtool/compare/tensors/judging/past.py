@@ -71,7 +71,10 @@ class Past:
             self.handed.remember(op, [p for p in judged.slots.outputs if p in self.measures])
         if self._is_tainted(judged):
             return
-        if judged.verdict in ("not comparable", "equal bits") or op.phase == "optimizer":
+        if (
+            judged.verdict in ("not comparable", "equal bits", "equal figures")
+            or op.phase == "optimizer"
+        ):
             return
         leaves = self._leaves(op)
         for places in judged.slots.outputs:

@@ -15,6 +15,7 @@ from irtool.compare.tensors.pairing.slots import Slots
 
 Verdict: TypeAlias = Literal[
     "equal bits",
+    "equal figures",
     "carries error",
     "lower precision, explained",
     "introduces error",

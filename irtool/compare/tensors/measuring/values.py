@@ -52,6 +52,11 @@ class Measure(NamedTuple):
     note: str = ""
 
     @property
+    def is_checksum(self) -> bool:
+        """Whether checksums alone were compared: no figure was there."""
+        return not self.exact and math.isnan(self.left)
+
+    @property
     def distance(self) -> float:
         """The L2 norm of the difference."""
         return self.error * max(self.left, self.right)

@@ -23,7 +23,7 @@ from irtool.report.diff.nodes import DiffNode, diff_node
 from irtool.report.diff.runs.sentences import sentences, why_text
 from irtool.report.diff.runs.tensors import phase_counts
 
-_UNTOLD = ("equal bits", "carries error", "not comparable")
+_UNTOLD = ("equal bits", "equal figures", "carries error", "not comparable")
 """Verdicts of operators that are not listed as changed."""
 _ORIGINS = 5
 
