@@ -37,6 +37,7 @@ ROWS = (
     ("1,000 APIs, statistics", 1_000, False),
     ("10,000 APIs, statistics", 10_000, False),
     ("50,000 APIs, statistics", 50_000, False),
+    ("10,000 pairs of tensors", 3_334, True),
     ("50,000 pairs of tensors", 16_667, True),
 )
 

@@ -88,8 +88,10 @@ def facts_of(comparison: TensorComparison) -> list[Fact]:
             continue
         fact = facts[kind]
         fact.compared += 1
-        by = _compared_by(comparison, places, measure)
-        fact.compared_by = least_telling((fact.compared_by, by))
+        if fact.compared_by != "extremes":
+            by = _compared_by(comparison, places, measure)
+            if by != fact.compared_by:
+                fact.compared_by = least_telling((fact.compared_by, by))
         name = f"{item.pair.left.name}.{comparison.left.columns.labels[places[0]]}"
         if not _differs(comparison, places, measure):
             continue
@@ -113,12 +115,11 @@ def _compared_by(comparison: TensorComparison, places: Places, measure: Measure)
     """What was compared of one pair of tensors."""
     if measure.exact:
         return "values"
-    sides = comparison.left.columns, comparison.right.columns
-    rows = tuple(zip(sides, places, strict=True))
-    hashes = [columns.hashes[place] for columns, place in rows]
-    if all(hashes) and len(hashes[0]) == len(hashes[1]):
+    left, right = comparison.left.columns, comparison.right.columns
+    a, b = places
+    if left.hashes[a] and len(left.hashes[a]) == len(right.hashes[b]):
         return "checksums"
-    is_stated = all(_states_more_than_extremes(columns, place) for columns, place in rows)
+    is_stated = _states_more_than_extremes(left, a) and _states_more_than_extremes(right, b)
     return "figures" if is_stated else "extremes"
 
 

@@ -35,7 +35,6 @@ from irtool.report.model import (
     rows_shown,
     text_column,
 )
-from irtool.report.page.graph.data import graph_data
 from irtool.report.picture.overlay import Mark, Overlay
 from irtool.report.text import shortened
 from irtool.syntax.printer import print_statement
@@ -377,6 +376,9 @@ def _statements(nodes: tuple[Node, ...]) -> str:
 
 def _graphs(diff: GraphDiff) -> Explorer:
     """Both graphs side by side, with what is on one side only and what changed marked."""
+    # Runs without graphs don't need what a page of one takes: half of what is imported.
+    from irtool.report.page.graph.data import graph_data
+
     marks = {node: Mark(None, "removed", "removed") for node in diff.only_left}
     marks |= {node: Mark(None, "added", "added") for node in diff.only_right}
     for pair in diff.changed:

@@ -22,6 +22,9 @@ _DIRECTORY = struct.Struct("<10xH8xI4xHHH8xI")
 """Of a member in a zip's directory: method, packed size, lengths of the texts, its place."""
 _LENGTHS = struct.Struct("<HH")
 _LARGE = 0xFFFFFFFF
+_MOST_DIRECTORY = 1 << 26
+"""Bytes of a zip's directory that are read: a hundred or so for each storage of a file."""
+_BIG = b"big"
 _USUAL_PICKLE = 1 << 10
 """Bytes of a pickle that is worth remembering."""
 _MOST_PICKLE = 1 << 20
@@ -84,12 +87,15 @@ def _tensors_in(value: object) -> Iterator[tuple[tuple[str, ...], _Tensor]]:
 
 
 class _Archive:
-    """The storages of a .pt file."""
+    """The storages of a .pt file; of an archive, members begin with a header of their own."""
 
-    def __init__(self, data: Window, members: dict[bytes, tuple[int, int]], folder: bytes) -> None:
+    def __init__(
+        self, data: Window, members: dict[bytes, tuple[int, int]], folder: bytes, is_zip: bool
+    ) -> None:
         self._data = data
         self._members = members
         self._folder = folder
+        self._is_zip = is_zip
 
     def tensor(self, stated: Rebuilt) -> Raw:
         """The bytes of a tensor of which the pickle states the rest."""
@@ -100,6 +106,8 @@ class _Archive:
             why = f"the storage {key} is not in the file" if is_archive else "the file is cut off"
             raise NotATensor(why)
         begin, length = place
+        if self._is_zip:
+            begin = _behind_header(self._data, begin)
         width = _width(dtype)
         return dtype, shape, strides, self._data.part(begin + offset * width, begin + length)
 
@@ -114,11 +122,13 @@ def _opened(data: Window, most: int | None = None) -> tuple[bytes, _Archive]:
         raise NotATensor("no tensor of PyTorch")
     folder = pickle[:-8]
     order = members.get(folder + b"byteorder")
-    if order is not None and bytes(data.read(order[0], order[0] + order[1])) == b"big":
-        raise NotATensor("big-endian numbers")
-    start, size = members[pickle]
+    if order is not None and order[1] == len(_BIG):
+        start = _behind_header(data, order[0])
+        if bytes(data.read(start, start + len(_BIG))) == _BIG:
+            raise NotATensor("big-endian numbers")
+    start, size = _behind_header(data, members[pickle][0]), members[pickle][1]
     text = bytes(data.read(start, start + min(size, most or _MOST_PICKLE)))
-    return text, _Archive(data, members, folder)
+    return text, _Archive(data, members, folder, is_zip=True)
 
 
 def _opened_legacy(data: Window, most: int) -> tuple[bytes, _Archive]:
@@ -129,7 +139,7 @@ def _opened_legacy(data: Window, most: int) -> tuple[bytes, _Archive]:
     members = {
         b"data/" + key.encode(): place for key, place in storages(data, keys, start, widths).items()
     }
-    return text, _Archive(data, members, b"")
+    return text, _Archive(data, members, b"", is_zip=False)
 
 
 def _width(dtype: str) -> int:
@@ -143,33 +153,40 @@ def _type_of_storage(kind: object) -> str:
 
 
 def _members(data: Window) -> dict[bytes, tuple[int, int]]:
-    """Place and length of each stored member, read off the directory at the end."""
+    """Place of the header and length of each stored member, by the directory at the end."""
     tail = bytes(data.read(-22))
     if not tail.startswith(b"PK\x05\x06"):  # a comment follows, or more than 32 bits are needed
         tail = bytes(data.read(-65557))
     position = tail.rfind(b"PK\x05\x06")
     if position < 0 or len(tail) < position + 22:
         raise NotATensor(_why_no_archive(data))
-    count, _, place = struct.unpack_from("<HII", tail, position + 10)
+    count, length, place = struct.unpack_from("<HII", tail, position + 10)
     if place == _LARGE or count == 0xFFFF:
         tail = bytes(data.read(-65557))
         position = tail.rfind(b"PK\x06\x06")
         if position < 0:
             raise NotATensor("the file is cut off")
-        count, _, place = struct.unpack_from("<QQQ", tail, position + 32)
+        count, length, place = struct.unpack_from("<QQQ", tail, position + 32)
+    directory = bytes(data.read(place, place + min(length, _MOST_DIRECTORY)))
     members: dict[bytes, tuple[int, int]] = {}
+    start = 0
     for _ in range(count):
-        head = data.read(place, place + _DIRECTORY.size)
-        method, packed, names, extras, notes, local = _DIRECTORY.unpack(head)
+        method, packed, names, extras, notes, local = _DIRECTORY.unpack_from(directory, start)
         if method:
             raise NotATensor("a compressed archive")
-        text = bytes(data.read(place + 46, place + 46 + names + extras))
+        start += _DIRECTORY.size
         if packed == _LARGE or local == _LARGE:
-            packed, local = _wide(text[names:], packed, local)
-        local_names, local_extras = _LENGTHS.unpack(data.read(local + 26, local + 30))
-        members[text[:names]] = (local + 30 + local_names + local_extras, packed)
-        place += 46 + names + extras + notes
+            extra = directory[start + names : start + names + extras]
+            packed, local = _wide(extra, packed, local)
+        members[directory[start : start + names]] = local, packed
+        start += names + extras + notes
     return members
+
+
+def _behind_header(data: Window, place: int) -> int:
+    """Where the bytes of a member begin whose header is there."""
+    names, extras = _LENGTHS.unpack(data.read(place + 26, place + 30))
+    return place + 30 + names + extras
 
 
 def _why_no_archive(data: Window) -> str:

@@ -31,12 +31,20 @@ def open_plain(path: str) -> int:
     Raises:
         OSError: there is none, it can't be read, or it is a folder, a pipe or a device.
     """
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-    handle = os.open(path, flags)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
+    return _opened(path)[0]
+
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+def _opened(path: str) -> tuple[int, int]:
+    """A handle on a plain file, and how long the file is."""
+    handle = os.open(path, _FLAGS)
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "is no plain file", path)
-    return handle
+    return handle, status.st_size
 
 
 class _Open:
@@ -96,9 +104,8 @@ class Window:
         Raises:
             OSError: there is none, or it is no plain file.
         """
-        handle = open_plain(path)
+        handle, size = _opened(path)
         file = _Open(handle, path)
-        size = os.fstat(handle).st_size
         if size < _AT_ONCE:
             return cls.of_bytes(os.read(handle, _AT_ONCE))
         return cls(file, 0, size)

@@ -77,17 +77,19 @@ def _are_exchanged(pair: OpPair, slots: Slots, left: Columns, right: Columns) ->
 
     Figures of a transposed result are the same, and only values tell whether it is.
     """
+    if len(slots.inputs) < 2:
+        return False
+    (a, b), (c, d) = slots.inputs[:2]
+    straight = abs(left.norm[a] - right.norm[b]) + abs(left.norm[c] - right.norm[d])
+    if not straight > _EXCHANGED * left.norm[a]:
+        return False  # nearly always
     op = pair.left
     if op.phase != "forward" or op.is_opaque or family(op.type) not in ("matmul", "attention"):
         return False
-    if len(slots.inputs) < 2 or any(left.files[a] for a, _ in slots.inputs):
+    if left.shapes[a] != left.shapes[c] or left.files[a] or left.files[c]:
         return False
-    (a, b), (c, d) = slots.inputs[:2]
-    if left.shapes[a] != left.shapes[c]:
-        return False
-    straight = abs(left.norm[a] - right.norm[b]) + abs(left.norm[c] - right.norm[d])
     across = abs(left.norm[a] - right.norm[d]) + abs(left.norm[c] - right.norm[b])
-    return straight > _EXCHANGED * left.norm[a] and across < straight / _FEW
+    return across < straight / _FEW
 
 
 def factor_of(op: Op) -> float | None:

@@ -33,7 +33,6 @@ from irtool.report.model import (
     rows_shown,
     text_column,
 )
-from irtool.report.page.graph.data import graph_data
 from irtool.report.text import shortened
 
 _USUAL_SUSPECTS = 15
@@ -177,6 +176,8 @@ def _explorer(comparison: RunComparison, case: Case | None) -> Iterator[Element]
     dumps = list(_dumps(comparison, case))
     if not dumps:
         return
+    from irtool.report.page.graph.data import graph_data  # half of all that is imported
+
     title = "Both graphs" if len(dumps) == 2 else f"The graph of the {dumps[0][0]} run"
     first = (case.left.node or case.right.node) if case is not None else None
     overlays = run_overlays(comparison, case)
