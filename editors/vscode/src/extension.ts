@@ -2,12 +2,12 @@
 
 import * as vscode from "vscode";
 import {
-  ExecuteCommandSignature,
+  type ExecuteCommandSignature,
   LanguageClient,
-  LanguageClientOptions,
-  Location,
-  ServerOptions,
-  SymbolInformation,
+  type LanguageClientOptions,
+  type Location,
+  type ServerOptions,
+  type SymbolInformation,
 } from "vscode-languageclient/node";
 
 const LANGUAGE = "mindspore-ir";
@@ -63,24 +63,25 @@ async function executeCommand(
   args: unknown[],
   next: ExecuteCommandSignature,
 ): Promise<unknown> {
-  const found: unknown = await next(command, args);
+  const answer: unknown = await next(command, args);
   if (client === undefined) {
-    return found;
+    return answer;
   }
+  const { protocol2CodeConverter: converter } = client;
   const [uri, line] = args as [string, number];
-  if (command === "irtool.places" && Array.isArray(found)) {
-    const places = (found as Location[]).map((each) => client!.protocol2CodeConverter.asLocation(each));
+  if (command === "irtool.places" && Array.isArray(answer)) {
+    const places = (answer as Location[]).map((location) => converter.asLocation(location));
     const here = new vscode.Position(line, 0);
     const open = "editor.action.showReferences";
     await vscode.commands.executeCommand(open, vscode.Uri.parse(uri), here, places);
-  } else if (command === "irtool.why" && typeof found === "string" && found !== "") {
-    const [title = "", ...lines] = found.split("\n");
+  } else if (command === "irtool.why" && typeof answer === "string" && answer !== "") {
+    const [title = "", ...lines] = answer.split("\n");
     await vscode.window.showInformationMessage(title, { modal: true, detail: lines.join("\n") });
   }
-  return found;
+  return answer;
 }
 
-interface Found {
+interface SearchAnswer {
   found: SymbolInformation[];
   why_no_query: string;
   note: string;
@@ -100,22 +101,22 @@ async function searchDump(): Promise<void> {
   const ask = async (query: string): Promise<void> => {
     const own = ++asked;
     box.busy = true;
-    const answer = await client!.sendRequest<Found>("workspace/executeCommand", {
+    const answer = await client?.sendRequest<SearchAnswer>("workspace/executeCommand", {
       command: "irtool.search",
       arguments: [uri, query],
     });
-    if (own !== asked) {
+    if (own !== asked || answer === undefined) {
       return;
     }
     box.busy = false;
     const why = answer.found.length > 0 || query === "" ? "" : answer.why_no_query || answer.note;
     box.title = `${answer.found.length} found${why && `: ${why}`}`;
-    box.items = answer.found.map((each) => ({
-      label: each.name,
-      description: `line ${each.location.range.start.line + 1}`,
-      detail: each.containerName,
+    box.items = answer.found.map(({ name, containerName, location }) => ({
+      label: name,
+      description: `line ${location.range.start.line + 1}`,
+      detail: containerName,
       alwaysShow: true,
-      line: each.location.range.start.line,
+      line: location.range.start.line,
     }));
   };
   let timer: NodeJS.Timeout | undefined;

@@ -29,7 +29,7 @@ function scopeOf(line, part) {
   const { tokens } = grammar.tokenizeLine(line, INITIAL);
   const start = line.indexOf(part);
   assert.ok(start >= 0, `${part} is in ${line}`);
-  const token = tokens.find((each) => each.startIndex <= start && start < each.endIndex);
+  const token = tokens.find(({ startIndex, endIndex }) => startIndex <= start && start < endIndex);
   return token.scopes.at(-1).replace(/\.mindspore-ir$/, "");
 }
 
@@ -80,13 +80,13 @@ for (const name of [
   test(`every statement of ${name} is coloured as one, and none leaks into the next line`, () => {
     let stack = INITIAL;
     for (const line of readFileSync(new URL(name, samples), "utf8").split("\n")) {
-      const found = grammar.tokenizeLine(line, stack, 500);
-      assert.equal(found.stoppedEarly, false, line);
-      if (/^  %\d+\(.*?\) = /.test(line)) {
-        const scopes = found.tokens.flatMap((token) => token.scopes);
+      const { tokens, ruleStack, stoppedEarly } = grammar.tokenizeLine(line, stack, 500);
+      assert.equal(stoppedEarly, false, line);
+      if (/^ {2}%\d+\(.*?\) = /.test(line)) {
+        const scopes = tokens.flatMap((token) => token.scopes);
         assert.ok(scopes.includes("variable.other.definition.node.mindspore-ir"), line);
       }
-      stack = found.ruleStack;
+      stack = ruleStack;
       assert.equal(stack.depth, 1, line);
     }
   });

@@ -227,7 +227,8 @@ def _asset(name: str) -> str:
 
 
 _SCRIPTS = (
-    "page.js", "lookup.js", "layout.js", "model.js", "draw.js", "paint.js", "map.js", "viewer.js",
+    "page.js", "lookup.js", "layout.js", "model.js", "picture.js", "draw.js", "paint.js",
+    "words.js", "map.js", "search.js", "panel.js", "keys.js", "pointer.js", "steps.js", "viewer.js",
 )  # fmt: skip
 """In the order in which a page with a graph holds them; any other has the first alone."""
 

@@ -4,18 +4,34 @@
 const SVG = "http://www.w3.org/2000/svg";
 const TITLE_FONT = '600 12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 const LINE_FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
+const LETTER_WIDTH = 7; // where a browser measures no text
 const MOST_LETTERS = 34;
+const FAR = 0.34; // a scale at which small text is left out
+/** @type {Layer[]} */
+const LAYERS = ["frames", "lines", "boxes"]; // from below to above
+const PAINT_CLASSES = ["chosen", "near", "match", "dim", "marked", "partner", "plain"];
 
+/**
+ * @template {keyof SVGElementTagNameMap} Name
+ * @param {Name} name
+ * @param {Record<string, string | number | undefined>} [attributes]
+ * @param {...(Node | string)} children
+ * @returns {SVGElementTagNameMap[Name]}
+ */
 function shape(name, attributes = {}, ...children) {
-  const made = document.createElementNS(SVG, name);
+  const node = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) {
-    if (value !== undefined && value !== null && value !== "") made.setAttribute(key, value);
+    if (value !== undefined && value !== "") node.setAttribute(key, String(value));
   }
-  made.append(...children);
-  return made;
+  node.append(...children);
+  return node;
 }
 
-// Both ends of a long name tell something.
+/**
+ * Both ends of a long name tell something.
+ * @param {string} text
+ * @param {number} [most]
+ */
 function shorten(text, most = MOST_LETTERS) {
   if (text.length <= most) return text;
   const head = Math.floor((most - 1) / 2);
@@ -25,22 +41,28 @@ function shorten(text, most = MOST_LETTERS) {
 class Measure {
   constructor() {
     this.context = document.createElement("canvas").getContext("2d");
+    /** @type {Map<string, number>} */
     this.known = new Map();
   }
 
+  /** @param {string} text @param {string} font */
   width(text, font) {
-    const key = font + text;
-    if (!this.known.has(key)) {
+    return valueOrNew(this.known, font + text, () => {
+      if (!this.context) return text.length * LETTER_WIDTH;
       this.context.font = font;
-      this.known.set(key, this.context.measureText(text).width);
-    }
-    return this.known.get(key);
+      return this.context.measureText(text).width;
+    });
   }
 }
 
-// A line through points: straight where the points stand above each other (or, running across,
-// beside each other), else an S.
-function pathOf(points, across) {
+/**
+ * A line through points: straight where the points stand above each other (or, running across,
+ * beside each other), else an S.
+ * @param {Point[]} points
+ * @param {boolean} [across]
+ * @returns {string}
+ */
+function pathOf(points, across = false) {
   if (across) return pathOf(points.map(([x, y]) => [y, x])).replace(/(-?[\d.]+) (-?[\d.]+)/g, "$2 $1").replaceAll("V", "H");
   let path = `M${points[0][0].toFixed(1)} ${points[0][1].toFixed(1)}`;
   for (let index = 1; index < points.length; index++) {
@@ -55,6 +77,10 @@ function pathOf(points, across) {
   return path;
 }
 
+/**
+ * @param {Point[]} points
+ * @returns {Bounds}
+ */
 function boundsOf(points) {
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
   for (const [x, y] of points) {
@@ -64,78 +90,118 @@ function boundsOf(points) {
   return { left, top, right, bottom };
 }
 
+/** @param {string} id */
+function arrowhead(id) {
+  return shape("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto", class: id },
+    shape("path", { d: "M0 0.8L7.5 4L0 7.2Z" }));
+}
+
 class Drawing {
-  // `look` answers how a box looks: label(box) and paint(box).
+  /**
+   * @param {SVGSVGElement} svg
+   * @param {Look} look how boxes and lines look
+   */
   constructor(svg, look) {
     this.svg = svg;
     this.look = look;
+    /** @type {View} */
     this.view = { x: 0, y: 0, scale: 1 };
+    /** @type {DrawnItem[]} */
     this.items = [];
+    /** @type {Map<string, SVGElement>} */
     this.present = new Map();
-    svg.append(shape("defs", {}, this.marker("arrow"), this.marker("arrow-lit"), this.marker("arrow-note")));
-    this.world = shape("g");
-    this.layers = {};
-    for (const name of ["frames", "lines", "boxes", "words"]) {
-      this.layers[name] = shape("g", { class: name });
-      this.world.append(this.layers[name]);
-    }
+    /** @type {DOMRect | null} */
+    this.room = null;
+    /** @type {((view: View, room: DOMRect) => void) | null} */
+    this.moved = null;
+    svg.append(shape("defs", {}, arrowhead("arrow"), arrowhead("arrow-lit"), arrowhead("arrow-note")));
+    this.layers = {
+      frames: shape("g", { class: "frames" }), lines: shape("g", { class: "lines" }),
+      boxes: shape("g", { class: "boxes" }), words: shape("g", { class: "words" }),
+    };
+    this.world = shape("g", {}, ...Object.values(this.layers));
     svg.append(this.world);
   }
 
-  marker(id) {
-    return shape("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto", class: id },
-      shape("path", { d: "M0 0.8L7.5 4L0 7.2Z" }));
+  /** @param {Picture} picture */
+  show(picture) {
+    for (const node of this.present.values()) node.remove();
+    this.present.clear();
+    const places = [...picture.boxes.values()].sort((a, b) => a.depth - b.depth);
+    this.items = [
+      ...places.map((place) => this.itemOfBox(place)),
+      ...picture.lines.map((line, index) => this.itemOfLine(line, index)),
+    ];
+    this.update();
   }
 
-  show(picture) {
-    this.picture = picture;
-    for (const [, drawn] of this.present) drawn.remove();
-    this.present.clear();
-    this.items = [];
-    for (const place of picture.boxes.values()) {
-      const bounds = { left: place.x, top: place.y, right: place.x + place.w, bottom: place.y + place.h };
-      this.items.push({ key: `b${place.box}`, layer: place.open ? "frames" : "boxes", bounds, rank: place.depth, make: () => this.box(place) });
-    }
-    this.items.sort((a, b) => a.rank - b.rank);
-    picture.lines.forEach((line, index) => {
-      this.items.push({ key: `l${index}`, layer: "lines", bounds: boundsOf(line.points), make: () => this.line(line), line });
-    });
-    this.update();
+  /**
+   * @param {Place} place
+   * @returns {DrawnItem}
+   */
+  itemOfBox(place) {
+    const { box, x, y, w, h, open } = place;
+    return {
+      key: `b${box}`, layer: open ? "frames" : "boxes", bounds: { left: x, top: y, right: x + w, bottom: y + h },
+      draw: () => this.box(place), paint: (node) => this.paint(node, box),
+    };
+  }
+
+  /**
+   * @param {DrawnLine} line
+   * @param {number} index
+   * @returns {DrawnItem}
+   */
+  itemOfLine(line, index) {
+    return {
+      key: `l${index}`, layer: "lines", bounds: boundsOf(line.points),
+      draw: () => this.line(line), paint: (node) => this.paintLine(node, line),
+    };
   }
 
   update() {
     const { x, y, scale } = this.view;
     this.world.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
-    this.svg.classList.toggle("far", scale < 0.34);
-    const { width, height } = this.size();
-    this.moved?.(this.view, { width, height });
-    const [marginX, marginY] = [width * 0.4 / scale, height * 0.4 / scale];
-    const left = -x / scale - marginX;
-    const right = (width - x) / scale + marginX;
-    const top = -y / scale - marginY;
-    const bottom = (height - y) / scale + marginY;
+    this.svg.classList.toggle("far", scale < FAR);
+    this.moved?.(this.view, this.size());
+    const sight = this.sight();
+    /** @type {Record<Layer, SVGElement[]>} */
     const fresh = { frames: [], lines: [], boxes: [] };
-    for (const item of this.items) {
-      const { bounds } = item;
-      const seen = bounds.right >= left && bounds.left <= right && bounds.bottom >= top && bounds.top <= bottom;
-      const drawn = this.present.get(item.key);
-      if (seen && !drawn) {
-        const made = item.make();
-        this.present.set(item.key, made);
-        fresh[item.layer].push(made);
-      } else if (!seen && drawn) {
-        drawn.remove();
-        this.present.delete(item.key);
+    for (const { key, layer, bounds, draw } of this.items) {
+      const seen = bounds.right >= sight.left && bounds.left <= sight.right && bounds.bottom >= sight.top && bounds.top <= sight.bottom;
+      const present = this.present.get(key);
+      if (seen && !present) {
+        const node = draw();
+        this.present.set(key, node);
+        fresh[layer].push(node);
+      } else if (!seen && present) {
+        present.remove();
+        this.present.delete(key);
       }
     }
-    for (const [name, made] of Object.entries(fresh)) if (made.length) this.layers[name].append(...made);
+    for (const layer of LAYERS) this.layers[layer].append(...fresh[layer]);
     if (fresh.frames.length) this.sortFrames();
+  }
+
+  /**
+   * The part of the picture that is in sight, and something around it.
+   * @returns {Bounds}
+   */
+  sight() {
+    const { x, y, scale } = this.view;
+    const { width, height } = this.size();
+    const [marginX, marginY] = [width * 0.4 / scale, height * 0.4 / scale];
+    return {
+      left: -x / scale - marginX, right: (width - x) / scale + marginX,
+      top: -y / scale - marginY, bottom: (height - y) / scale + marginY,
+    };
   }
 
   // Inner frames lie over outer ones, in whatever order they came into sight.
   sortFrames() {
+    const depth = (/** @type {Element} */ frame) => Number(frame.getAttribute("data-depth"));
     const frames = [...this.layers.frames.children];
-    frames.sort((a, b) => Number(a.dataset.depth) - Number(b.dataset.depth));
+    frames.sort((a, b) => depth(a) - depth(b));
     this.layers.frames.append(...frames);
   }
 
@@ -145,76 +211,87 @@ class Drawing {
   }
 
   repaint() {
-    for (const item of this.items) {
-      const drawn = this.present.get(item.key);
-      if (drawn && item.layer !== "lines") this.paint(drawn, Number(drawn.dataset.box));
-      if (drawn && item.line) this.paintLine(drawn, item.line);
+    for (const { key, paint } of this.items) {
+      const node = this.present.get(key);
+      if (node) paint(node);
     }
   }
 
   // -- pieces ----------------------------------------------------------------------------------------
 
+  /** @param {Place} place */
   box(place) {
-    const label = this.look.label(place.box);
-    const made = shape("g", {
-      class: `box ${label.kind}${place.open ? " open" : ""}`, id: boxId(place.box), "data-box": place.box,
+    const { box, open } = place;
+    const label = this.look.label(box);
+    const node = shape("g", {
+      class: `box ${label.kind}${open ? " open" : ""}`, id: boxId(box), "data-box": box,
       "data-depth": place.depth, transform: `translate(${place.x.toFixed(1)} ${place.y.toFixed(1)})`,
-      role: "button", "aria-label": label.spoken, "aria-expanded": place.box < 0 ? String(place.open) : undefined,
+      role: "button", "aria-label": label.spoken, "aria-expanded": box < 0 ? String(open) : undefined,
     });
-    const [w, h] = [place.w.toFixed(1), place.h.toFixed(1)];
-    const round = label.kind === "weight" || label.kind === "input" ? place.h / 2 : place.open ? 8 : 5;
-    if (label.kind === "group" && !place.open) made.append(shape("rect", { class: "stack", x: 4, y: 4, width: w, height: h, rx: round }));
-    made.append(shape("rect", { class: "body", width: w, height: h, rx: round }));
-    if (place.open) {
-      made.append(shape("text", { class: "title", x: 12, y: 18 }, `▾ ${label.title}`));
+    const size = { width: place.w.toFixed(1), height: place.h.toFixed(1) };
+    const rx = label.kind === "weight" || label.kind === "input" ? place.h / 2 : open ? 8 : 5;
+    if (label.kind === "group" && !open) node.append(shape("rect", { class: "stack", x: 4, y: 4, ...size, rx }));
+    node.append(shape("rect", { class: "body", ...size, rx }));
+    if (open) {
+      node.append(shape("text", { class: "title", x: 12, y: 18 }, `▾ ${label.title}`));
     } else {
       const middle = place.w / 2;
-      made.append(shape("text", { class: "title", x: middle, y: label.under ? 17 : place.h / 2 + 4 }, label.title));
-      if (label.under) made.append(shape("text", { class: "under", x: middle, y: 32 }, label.under));
+      node.append(shape("text", { class: "title", x: middle, y: label.under ? 17 : place.h / 2 + 4 }, label.title));
+      if (label.under) node.append(shape("text", { class: "under", x: middle, y: 32 }, label.under));
     }
-    this.badges(made, place, label);
-    made.append(shape("title", {}, label.spoken));
-    this.paint(made, place.box);
-    return made;
+    node.append(...this.badges(place, label), shape("title", {}, label.spoken));
+    this.paint(node, box);
+    return node;
   }
 
-  badges(made, place, label) {
+  /** @param {Place} place @param {Label} label */
+  badges(place, label) {
     let x = place.w - 4;
-    for (const [kind, text] of label.badges) {
+    return label.badges.map(([kind, text]) => {
       const width = text.length * 6.2 + 10;
       x -= width;
-      made.append(shape("g", { class: `badge ${kind}`, transform: `translate(${x.toFixed(1)} ${place.open ? 5 : -8})` },
-        shape("rect", { width, height: 15, rx: 7.5 }), shape("text", { x: width / 2, y: 11 }, text)));
+      const badge = shape("g", { class: `badge ${kind}`, transform: `translate(${x.toFixed(1)} ${place.open ? 5 : -8})` },
+        shape("rect", { width, height: 15, rx: 7.5 }), shape("text", { x: width / 2, y: 11 }, text));
       x -= 3;
-    }
+      return badge;
+    });
   }
 
-  paint(made, box) {
+  /** @param {SVGElement} node @param {number} box */
+  paint(node, box) {
     const { fill, classes } = this.look.paint(box);
-    if (fill) made.style.setProperty("--fill", fill);
-    else made.style.removeProperty("--fill");
-    for (const name of ["chosen", "near", "match", "dim", "marked", "partner", "plain"]) made.classList.toggle(name, classes.includes(name));
+    if (fill) node.style.setProperty("--fill", fill);
+    else node.style.removeProperty("--fill");
+    for (const name of PAINT_CLASSES) node.classList.toggle(name, classes.includes(name));
   }
 
+  /** @param {DrawnLine} line */
   line(line) {
-    const made = shape("path", { d: pathOf(line.points, line.across), class: "line", "data-from": line.from, "data-to": line.to });
-    this.paintLine(made, line);
-    return made;
+    const node = shape("path", { d: pathOf(line.points, line.across), class: "line", "data-from": line.from, "data-to": line.to });
+    this.paintLine(node, line);
+    return node;
   }
 
-  paintLine(made, line) {
-    made.setAttribute("class", `line ${this.look.paintLine(line).join(" ")}`);
+  /** @param {SVGElement} node @param {DrawnLine} line */
+  paintLine(node, line) {
+    node.setAttribute("class", `line ${this.look.paintLine(line).join(" ")}`);
   }
 
-  // Words on lines, and dashed lines to partners: of the chosen box only.
-  words(items) {
-    this.layers.words.replaceChildren(...items.map((item) => {
-      if (item.points) return shape("path", { class: `tie ${item.kind}`, d: item.points });
-      const width = item.text.length * 6 + 10;
-      return shape("g", { class: "word", transform: `translate(${item.x.toFixed(1)} ${item.y.toFixed(1)})` },
-        shape("rect", { x: -width / 2, y: -9, width, height: 16, rx: 4 }), shape("text", { y: 3 }, item.text));
-    }));
+  /**
+   * Words on lines, and dashed lines to partners: of the chosen box only.
+   * @param {Word[]} words
+   * @param {string[]} ties
+   */
+  words(words, ties) {
+    this.layers.words.replaceChildren(
+      ...words.map(({ text, x, y }) => {
+        const width = text.length * 6 + 10;
+        return shape("g", { class: "word", transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
+          shape("rect", { x: -width / 2, y: -9, width, height: 16, rx: 4 }), shape("text", { y: 3 }, text));
+      }),
+      ...ties.map((path) => shape("path", { class: "tie", d: path })));
   }
 }
 
+/** @param {number} box */
 const boxId = (box) => (box >= 0 ? `box-${box}` : `group-${~box}`);

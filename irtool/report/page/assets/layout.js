@@ -157,7 +157,7 @@ function topological(cells) {
 function dropEmptyRanks(cells) {
   const used = [...new Set(cells.map((cell) => cell.rank))].sort((a, b) => a - b);
   const number = new Map(used.map((rank, index) => [rank, index]));
-  for (const cell of cells) cell.rank = valueOf(number, cell.rank);
+  for (const cell of cells) cell.rank = valueAt(number, cell.rank);
 }
 
 /**
@@ -317,7 +317,7 @@ function crossings(ranks, cells) {
     const place = new Map(sorted.map((end, index) => [end, index + 1]));
     const tree = new Int32Array(sorted.length + 1);
     ends.forEach((end, seen) => {
-      const number = valueOf(place, end);
+      const number = valueAt(place, end);
       let before = 0;
       for (let index = number; index > 0; index -= index & -index) before += tree[index];
       total += seen - before;

@@ -6,7 +6,7 @@
  * @param {K} key
  * @returns {V}
  */
-function valueOf(map, key) {
+function valueAt(map, key) {
   const value = map.get(key);
   if (value === undefined) throw new Error(`no value of ${key}`);
   return value;
