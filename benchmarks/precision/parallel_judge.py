@@ -16,6 +16,7 @@ import re
 import sys
 
 from judge import side_of
+from mindspore_statistics import with_statistics
 from tally import Entry, Tally, arguments, pairs
 
 from irtool.compare.layouts.declared import layouts_of
@@ -64,9 +65,11 @@ def main() -> int:
     asked = arguments(__doc__).parse_args()
     tally = Tally()
     for out, name, entry in pairs(asked):
-        sides = [
-            side_of(os.path.join(out, entry[side]), asked.statistics) for side in ("left", "right")
-        ]
+        paths = [os.path.join(out, entry[side]) for side in ("left", "right")]
+        if asked.statistics and entry["layout"] is None:
+            sides = [side_of(with_statistics(path), False) for path in paths]
+        else:
+            sides = [side_of(path, asked.statistics) for path in paths]
         layouts = None if entry["layout"] is None else layouts_of(entry["layout"])
         found = compare_runs(*sides, Settings(layouts=layouts))
         word, ranks = verdict(found, entry)

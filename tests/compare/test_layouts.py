@@ -139,6 +139,20 @@ def test_the_way_in_which_parts_agree_is_taken() -> None:
     assert best_cut(candidates, error).parts == {0: (0,), 1: (1,), 2: (0,), 3: (1,)}
 
 
+def test_where_no_way_agrees_those_that_hold_the_same_part_have_to() -> None:
+    candidates = list(cuts((4,), (2,), range(4)))
+    wanted = {0: (0,), 1: (1,), 2: (0,), 3: (1,)}
+
+    def apart(cut: Cut) -> float:
+        return 0.0 if cut.parts == wanted else 1.0
+
+    def noise(cut: Cut) -> float:
+        return 1.2 if cut.parts == wanted else 1.1
+
+    assert best_cut(candidates, noise, None, apart).parts == wanted
+    assert best_cut(candidates, lambda cut: noise(cut) - 1, None, apart).parts != wanted
+
+
 def test_a_partial_sum_adds_up_the_ranks_of_its_group_that_hold_the_part() -> None:
     (cut,) = cuts((2,), (1,), (0, 1))
     values = {0: np.ones(2), 1: np.full(2, 3.0)}

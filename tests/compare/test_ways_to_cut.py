@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from irtool.compare.layouts.stages import CannotJoin, stages_of, without_own
 from irtool.compare.runs.comparison import RunComparison, compare_runs
 from irtool.compare.runs.sides import side_of_run
 from irtool.compare.runs.units import Settings
+from irtool.compare.tensors.model import Columns, Op, TensorRun
 from irtool.syntax.run import load_run
 
 ARCHIVE = Path(__file__).parent / "data" / "executed_ways.tar.xz"
@@ -89,3 +91,33 @@ def test_another_factor_of_one_micro_batch_is_named_with_its_stage(runs: Path) -
     assert found.first is not None
     assert "Tanh" in found.first.pair.left.name
     assert found.first.ranks == (1,)
+
+
+def test_a_shard_that_is_gathered_belongs_to_the_rank_that_sent_it(runs: Path) -> None:
+    def later_rows(x: Values) -> Values:
+        return np.concatenate([x[: len(x) // 2], x[len(x) // 2 :] * np.float32(1.05)])
+
+    for rank in range(4):  # all of them have gathered the four shards
+        change(runs / "tower_optimizer", rank, "first-Linear_MatMul-op0|input.1", later_rows)
+    found = compared(runs / "tower_dp2", runs / "tower_optimizer")
+    assert found.first is not None
+    assert found.first.ranks == (2, 3)
+
+
+def run_of(*names: str) -> TensorRun:
+    ops = [Op(n, name, "Add", "forward", [], []) for n, name in enumerate(names)]
+    return TensorRun("run", "mindspore", "tensors", "mindspore", Columns(), ops)
+
+
+def test_what_one_rank_alone_runs_is_left_out_of_the_whole() -> None:
+    names = [f"Add-op{n}" for n in range(20)]
+    runs = {0: run_of(*names), 1: run_of(*names[:5], "Cast-op0", *names[5:])}
+    kept = without_own(runs, stages_of(runs))
+    assert kept[0] is runs[0]
+    assert [op.name for op in kept[1].ops] == names
+    assert [op.index for op in kept[1].ops] == list(range(20))
+
+
+def test_ranks_that_run_other_networks_are_not_put_together() -> None:
+    with pytest.raises(CannotJoin, match="different operators"):
+        stages_of({0: run_of("A", "B", "C"), 1: run_of("A", "D", "E")})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from irtool.compare.layouts.collectives import WrongCollective, wrong_collectives
 from irtool.compare.layouts.logical import Logical, OtherReplica, put_together, rank_errors
 from irtool.compare.layouts.outline import outline_of
-from irtool.compare.layouts.ranks import Ranks
+from irtool.compare.layouts.ranks import Ranks, node_ops, operand
 from irtool.compare.layouts.same_operators import same_operators
 from irtool.compare.layouts.stages import (
     Begin,
@@ -18,6 +18,7 @@ from irtool.compare.layouts.stages import (
     begin_of,
     put_stages_together,
     stages_of,
+    without_own,
 )
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
 from irtool.compare.tensors.judging.past import Training
@@ -26,6 +27,7 @@ from irtool.compare.tensors.measuring.measure import Scheduler
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
+from irtool.compare.tensors.semantics import family
 from irtool.ir.graph import Node
 from irtool.ir.units import error_text
 
@@ -137,12 +139,12 @@ def has_graph(run: TensorRun) -> bool:
 
 def _chain(side: CutRun, reference: TensorRun | None, folder: str, prefix: str) -> Chain:
     """A run that is cut, put together."""
-    ranks = Ranks(dict(sorted(side.ranks.items())))
-    runs = list(ranks.runs.values())
-    for run in runs if reference is None else (reference, *runs):
+    given = dict(sorted(side.ranks.items()))
+    for run in given.values() if reference is None else (reference, *given.values()):
         if not has_graph(run):
             raise CannotJoin(f"{run.path}: no graph says how tensors are cut")
-    stages = stages_of(ranks.runs)
+    stages = stages_of(given)
+    ranks = Ranks(without_own(given, stages))
     if len(stages.ranks) > 1 or stages.micros > 1:
         return put_stages_together(reference, side.begin, ranks.runs, stages, folder, prefix)
     if reference is not None:
@@ -206,6 +208,8 @@ def _settle(
         output = None if first.output is None else first.output[is_left]
         parts = ranks if output is None else chain.made_of.get(output, ranks)
         _name_ranks(comparison, first, logical, parts, is_left)
+        if first.entered and not first.parameter and not (first.maker_left or first.maker_right):
+            _name_own(first, logical, ranks, is_left)
         named = (first.maker_left, first.maker_right)[is_left]
         op = named or (first.pair.left, first.pair.right)[is_left]
         candidates.append((op.index, 2, first))
@@ -227,6 +231,43 @@ def _name_ranks(
     worst = max(errors.values())
     odd = [rank for rank, error in errors.items() if error > 0.1 * worst]
     first.ranks = tuple(odd)
+
+
+def _name_own(first: Judged, logical: Logical, ranks: Ranks, is_left: bool) -> None:
+    """Name what gives what is off and no other run has: a collective, an operator of one rank."""
+    if first.output is None:
+        return
+    reader = (first.pair.left, first.pair.right)[is_left]
+    label = logical.run.columns.labels[first.output[is_left]]
+    common = {op.name for op in logical.run.ops}
+    text = label.partition(".")[2]
+    if reader.node is not None and label.startswith("input") and text.isdecimal():
+        source = operand(reader.node, int(text))
+        made = None if source is None else node_ops(ranks.lead).get(source[0])
+        if made is not None and family(made.type) == "collective":
+            _set_maker(first, made, is_left)
+            return
+    import numpy as np
+
+    for rank in first.ranks:
+        if rank not in ranks.runs:
+            return  # parts of micro-batches have no operators of their own
+        read = ranks.values(rank, reader.name, label)
+        columns = ranks.runs[rank].columns
+        for op in ranks.runs[rank].ops:
+            if op.name in common or read is None:
+                continue
+            made = [ranks.values(rank, op.name, columns.labels[place]) for place in op.outputs]
+            if any(value is not None and np.array_equal(value.ravel(), read.ravel())
+                   for value in made):  # fmt: skip
+                _set_maker(first, op, is_left)
+
+
+def _set_maker(first: Judged, op: Op, is_left: bool) -> None:
+    if is_left:  # the other run
+        first.maker_right = op
+    else:
+        first.maker_left = op
 
 
 def _owned(

@@ -36,6 +36,7 @@ from irtool.compare.layouts.sums import VIRTUAL_DIVISION, Sums, gradient_nodes, 
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
 from irtool.compare.tensors.measuring.measure import measure_arrays
 from irtool.compare.tensors.model import NAN, Op, Shape, TensorRun
+from irtool.ir.collectives import collective
 from irtool.ir.dump import dump_of
 from irtool.ir.graph import Node
 
@@ -245,8 +246,9 @@ class _Builder:
         if self.outline is None:
             cut = best_cut(
                 candidates,
-                lambda candidate: _error(reference, candidate.joined(values, groups)),
+                lambda candidate: self._distance(op, candidate, reference, values, groups),
                 likely,
+                lambda candidate: _disagreement(candidate, values, groups),
             )
         else:
             cut = best_cut(
@@ -323,6 +325,37 @@ class _Builder:
                     return False
         return True
 
+    def _distance(
+        self,
+        op: Op,
+        cut: Cut,
+        reference: NDArray[Any] | None,
+        values: Mapping[int, NDArray[Any]],
+        groups: Mapping[int, frozenset[int]],
+    ) -> float:
+        """How far a tensor is from the other run's, put together in one way.
+
+        Micro-batches of a gradient may hold terms of a sum there, or of a mean.
+        """
+        error = _error(reference, cut.joined(values, groups))
+        micros = self.ranks.micros
+        if micros == 1 or op.node not in self.gradients or reference is None:
+            return error
+        if any(cut.parts[part] != cut.parts[part - part % micros] for part in values):
+            return error
+        total = cut.joined(values, self._with_micros(groups))
+        means = (_error(reference, (total / n).astype(total.dtype)) for n in (1, micros))
+        return min(error, *means)
+
+    def _with_micros(self, groups: Mapping[int, frozenset[int]]) -> dict[int, frozenset[int]]:
+        """Groups that add up micro-batches too."""
+        micros = self.ranks.micros
+        made: dict[int, frozenset[int]] = {}
+        for part, group in groups.items():
+            ranks = {self.ranks.rank_of(other) for other in group or (part,)}
+            made[part] = frozenset(r * micros + m for r in ranks for m in range(micros))
+        return made
+
     def _over_micros(
         self,
         op: Op,
@@ -349,9 +382,7 @@ class _Builder:
                 return 0.0
             self.averaged[op.name, label] = factor
         if not is_cut:
-            for part, group in list(groups.items()):
-                ranks = {self.ranks.rank_of(other) for other in group or (part,)}
-                groups[part] = frozenset(r * micros + m for r in ranks for m in range(micros))
+            groups.update(self._with_micros(groups))
         return self._gradient_factor(op, match, cut, values, groups) if is_gradient else factor
 
     def _is_gradient(self, op: Op, label: str) -> bool:
@@ -633,10 +664,29 @@ def rank_errors(
     for rank in cut.parts:
         value = ranks.values(rank, name, label)
         if value is not None and reference.shape == cut.whole:
-            owner = ranks.rank_of(rank)
-            error = measure_arrays(reference[cut.window(rank)], value * factor).error
-            errors[owner] = max(error, errors.get(owner, 0.0))
+            expected, value = reference[cut.window(rank)], value * factor
+            node = ranks.ops[rank][name].node
+            parts = {} if node is None else _gathered_errors(node, label, expected, value)
+            parts = parts or {ranks.rank_of(rank): measure_arrays(expected, value).error}
+            for owner, error in parts.items():
+                errors[owner] = max(error, errors.get(owner, 0.0))
     return errors
+
+
+def _gathered_errors(
+    node: Node, label: str, expected: NDArray[Any], value: NDArray[Any]
+) -> dict[int, float]:
+    """Of an operand that an AllGather puts together: how far off the part of each rank is."""
+    text = label.partition(".")[2]
+    source = operand(node, int(text)) if label.startswith("input") and text.isdecimal() else None
+    info = collective(source[0]) if source is not None and source[0].op == "AllGather" else None
+    if info is None or not info.ranks or not value.ndim or len(value) % len(info.ranks):
+        return {}
+    import numpy as np
+
+    count = len(info.ranks)
+    pieces = zip(info.ranks, np.split(expected, count), np.split(value, count), strict=True)
+    return {rank: measure_arrays(ours, theirs).error for rank, ours, theirs in pieces}
 
 
 def gradients_of(run: TensorRun) -> set[Node]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST_CUTS = 120
+_NOTHING = 0.5
+"""Relative error from which on no way of putting parts together agrees."""
 _CLEAR = 1e-3
 """Relative error from which down a way to put parts together is surely the right one."""
 
@@ -126,8 +128,12 @@ def best_cut(
     candidates: Sequence[Cut],
     error: Callable[[Cut], float],
     likely: Cut | None = None,
+    apart: Callable[[Cut], float] | None = None,
 ) -> Cut:
     """The way under which the parts agree best with the other run.
+
+    Where none agrees at all (gradients whose terms cancel are rounding alone), the way under which
+    ranks that hold the same part agree best with each other.
 
     Permuting parts explains no fault of a rank: whichever way is taken, all of its values count.
 
@@ -135,6 +141,7 @@ def best_cut(
         candidates: at least one.
         error: how far the joined tensor is from the other run's.
         likely: is looked at first: how others of these sizes are cut.
+        apart: how far ranks are from each other that hold the same part.
     """
     if len(candidates) == 1:
         return candidates[0]
@@ -146,8 +153,10 @@ def best_cut(
     for cut in candidates:
         if least <= _CLEAR:
             break
-        if cut is not first and (apart := error(cut)) < least:
-            best, least = cut, apart
+        if cut is not first and (distance := error(cut)) < least:
+            best, least = cut, distance
+    if apart is not None and not least < _NOTHING:
+        return min((best, *candidates), key=apart)
     return best
 
 

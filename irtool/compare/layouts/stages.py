@@ -31,6 +31,8 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 
 _MOST_STEPS = 20
+_ALIKE = 0.9
+"""Share of its operators that a rank has to have in common with the others of its stage."""
 _NUMBERED = re.compile(rf"\d+{MICRO_BATCH}")
 """What takes each micro-batch out of the batch has its number in the scope."""
 Begin: TypeAlias = Callable[[int], Dump | None]
@@ -77,10 +79,37 @@ def stages_of(runs: Mapping[int, TensorRun]) -> Stages:
         raise CannotJoin("transfers between ranks do not say which pipeline stage each one is")
     stages = [order[n : n + size] for n in range(0, len(order), size)]
     for members in stages:
-        names = {frozenset(op.name for op in runs[rank].ops) for rank in members}
-        if len(names) > 1:
+        common = _common(runs, members)
+        if len(common) < _ALIKE * max(len(runs[rank].ops) for rank in members):
             raise CannotJoin("ranks of one pipeline stage run different operators")
     return Stages(stages, micros)
+
+
+def _common(runs: Mapping[int, TensorRun], members: Sequence[int]) -> frozenset[str]:
+    """Names of the operators that all of some ranks run."""
+    names = [frozenset(op.name for op in runs[rank].ops) for rank in members]
+    return names[0].intersection(*names[1:])
+
+
+def without_own(runs: Mapping[int, TensorRun], stages: Stages) -> dict[int, TensorRun]:
+    """Ranks with the operators that all of their stage run.
+
+    Args:
+        runs: by rank.
+        stages: of these ranks.
+    """
+    kept: dict[int, TensorRun] = {}
+    for members in stages.ranks:
+        common = _common(runs, members)
+        for rank in members:
+            run = kept[rank] = runs[rank]
+            if len(common) < len(run.ops):
+                ops = [copy.copy(op) for op in run.ops if op.name in common]
+                for index, op in enumerate(ops):
+                    op.index = index
+                kept[rank] = copy.copy(run)
+                kept[rank].ops = ops
+    return kept
 
 
 @dataclass(slots=True)
