@@ -20,6 +20,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.group_names import decode
 from irtool.ir.statement import GraphTarget
+from irtool.sharding.against.edges import in_place_of_reshapes
 from irtool.sharding.network.report import CheckResult, RedistributionReport
 
 COLLECTIVES = ("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "NeighborExchangeV2")
@@ -341,8 +342,12 @@ def compare_redistributions(
         through = {name: pairs[call] for name, call in between.items() if call in pairs}
         chain = chain_before(later.inputs[position], end, {**once, **through})
         actual = [shown(node, report) for node in chain if node.op not in TIES]
-        reshapes = chain_of_reshapes(item.producer, chains)
-        wanted = None if reshapes is None else [*reshapes, *expected(item)]
+        reshapes = in_place_of_reshapes(item.producer, chains)
+        wanted = (
+            None
+            if reshapes is None
+            else [step for edge in (*reshapes, item) for step in expected(edge)]
+        )
         what = (
             f"{item.producer.id} {item.producer.op} -> {item.consumer.id} {item.consumer.op} "
             f"({item.input}, {item.item}) predicted {wanted} is {actual} {item.why}"
@@ -354,20 +359,6 @@ def compare_redistributions(
             score.add("edges without redistribution", True, case)
         else:
             score.add(name, known and same_chain(actual, wanted or []), case, what)
-
-
-def chain_of_reshapes(node: Node, chains: dict[Node, RedistributionReport]) -> list[Any] | None:
-    """What stands in the place of a Reshape, and of those before it; None if it is not known."""
-    item = chains.get(node)
-    if item is None:
-        return []
-    if item.operators is None:
-        return None
-    if not item.operators:
-        return []
-    source = node.inputs[0]
-    before = chain_of_reshapes(source, chains) if isinstance(source, Node) else []
-    return None if before is None else [*before, *expected(item)]
 
 
 def same_chain(actual: list[Any], wanted: list[Any]) -> bool:

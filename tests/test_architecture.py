@@ -34,3 +34,34 @@ def test_every_room_is_described() -> None:
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)#:]+)\)", TEXT))
 def test_links_lead_to_files(target: str) -> None:
     assert (ROOT / "docs" / target).exists()
+
+
+REFERENCES = re.compile(r":(?:mod|func|class|meth|data|attr):`~?(irtool(?:\.\w+)+)`")
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is a module, or something that one of them defines."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        path = ROOT.joinpath(*parts[:count])
+        source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if source.is_file():
+            defined = set(re.findall(r"^\s*(?:def |class )?(\w+)\b", read(source), re.MULTILINE))
+            return count == len(parts) or set(parts[count:]) <= defined
+    return False
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def test_docstrings_name_what_is_there() -> None:
+    named = {name for path in MODULES for name in REFERENCES.findall(read(path))}
+    assert len(named) > 50
+    assert [name for name in sorted(named) if not is_there(name)] == []
+
+
+@pytest.mark.parametrize("name", ["irtool.syntax.nowhere", "irtool.ir.graph.Nobody"])
+def test_a_name_of_nothing_is_seen(name: str) -> None:
+    assert is_there("irtool.ir.graph.Node")
+    assert not is_there(name)

@@ -2,7 +2,7 @@
 
 Each chart stands for itself (its colours are in it, for paper and for viewers of svg); on a page
 the stylesheet takes over by class, so that it is right in light and dark.  Values are plain
-numbers; ``kind`` says how they are written (:data:`irtool.report.page.page.Unit`).
+numbers; ``kind`` says how they are written (:data:`irtool.ir.units.Unit`).
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ def material(
     """Everything that may be drawn.
 
     Args:
-        whole: one dump with its calls inlined, or several joined (:func:`irtool.ir.whole.join`).
+        whole: one dump with its calls inlined, or several joined
+            (:func:`irtool.ir.whole.inlining.join`).
         everything: draw monads, loads and what orders, too, with the edges that only order.
         must_show: statements that are drawn even if their operator is usually hidden.
         report: what ``check`` says of this dump; gives slices and redistributions on edges.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -247,24 +247,36 @@ def _constant(node: Node, index: int) -> object:
 def _wanted(
     item: RedistributionReport, chains: dict[Node, RedistributionReport]
 ) -> list[Step] | None:
-    before = _before(item.producer, chains)
-    if before is None or item.operators is None:
+    reshapes = in_place_of_reshapes(item.producer, chains)
+    if reshapes is None or item.operators is None:
         return None
-    return [*before, *_expected(item)]
+    return [step for edge in (*reshapes, item) for step in _expected(edge)]
 
 
-def _before(node: Node, chains: dict[Node, RedistributionReport]) -> list[Step] | None:
-    """What stands in the place of a Reshape, and of those before it; None if it is not known."""
-    item = chains.get(node)
-    if item is None:
-        return []
-    if item.operators is None:
-        return None
-    if not item.operators:
-        return []
-    source = node.inputs[0]
-    before = _before(source, chains) if isinstance(source, Node) else []
-    return None if before is None else [*before, *_expected(item)]
+def in_place_of_reshapes(
+    node: Node, chains: Mapping[Node, RedistributionReport]
+) -> list[RedistributionReport] | None:
+    """The redistributions that stand in the place of a Reshape and of those right before it.
+
+    Args:
+        node: what may be such a Reshape.
+        chains: by Reshape the redistribution that replaces it.
+
+    Returns:
+        In the order in which they run; None where ``check`` does not know one of them.
+    """
+    edges: list[RedistributionReport] = []
+    while (edge := chains.get(node)) is not None:
+        if edge.operators is None:
+            return None
+        if not edge.operators:
+            break
+        edges.append(edge)
+        source = node.inputs[0]
+        if not isinstance(source, Node):
+            break
+        node = source
+    return edges[::-1]
 
 
 def _expected(item: RedistributionReport) -> Iterator[Step]:

@@ -8,7 +8,8 @@ from irtool.compare.edits import Pattern
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.linting.gate import GateFacts, GateRule
-from irtool.linting.gate.layers import in_changed_layer, layer_change, shown, where
+from irtool.linting.gate.alike import alike_told_once
+from irtool.linting.gate.layers import in_changed_layer, layer_change, where
 from irtool.linting.rule import Threshold
 
 
@@ -59,15 +60,4 @@ class ChangedStrategy(GateRule):
             details = "; ".join(pattern.detail for pattern in patterns)
             text = f"{first.first.node.op}: {details}{where(first)}"
             same.setdefault(text, []).append(first)
-        for text, patterns in same.items():
-            first, *others = patterns
-            yield self.finding(
-                text,
-                shown(first.first.right or first.first.left),
-                related=[
-                    ("the same here", node)
-                    for other in others[:10]
-                    if (node := shown(other.first.right or other.first.left)) is not None
-                ],
-                key=f"{first.scope} {first.detail}",
-            )
+        yield from alike_told_once(self, same)

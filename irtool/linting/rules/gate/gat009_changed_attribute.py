@@ -10,7 +10,8 @@ from irtool.compare.edits import Edit, Pattern
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.linting.gate import GateFacts, GateRule
-from irtool.linting.gate.layers import in_changed_layer, layer_change, shown, where
+from irtool.linting.gate.alike import alike_told_once
+from irtool.linting.gate.layers import in_changed_layer, layer_change, where
 from irtool.operators.table import operator_of
 
 _KINDS = ("attribute changed", "constant changed")
@@ -64,18 +65,7 @@ class ChangedAttribute(GateRule):
                 continue  # GAT008 tells that weights or inputs have other shapes
             text = f"{first.node.op}: {pattern.detail}{where(pattern)}"
             same.setdefault(text, []).append(pattern)
-        for text, patterns in same.items():
-            first, *others = patterns
-            yield self.finding(
-                text,
-                shown(first.first.right or first.first.left),
-                related=[
-                    ("the same here", node)
-                    for other in others[:10]
-                    if (node := shown(other.first.right or other.first.left)) is not None
-                ],
-                key=f"{first.scope} {first.detail}",
-            )
+        yield from alike_told_once(self, same)
 
 
 def _means_something(pattern: Pattern) -> bool:
