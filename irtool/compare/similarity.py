@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from operator import eq
+from typing import NamedTuple
 
 from irtool.compare.identity import scope_pattern
 from irtool.compare.side import From, Operand, Side
@@ -11,6 +13,8 @@ ENOUGH = 0.5
 """Least share of evidence that must agree; below, two operators are not called the same."""
 _MOST = 400
 """Largest number of candidates of one scope on a side that are compared with each other."""
+_ALL_EVIDENCE = 4.5
+"""What the weights of all evidence come to (:func:`_similarity`)."""
 
 
 def similar_pairs(
@@ -34,11 +38,14 @@ def similar_pairs(
         others = groups[1].get(key, [])
         if not others or len(members) * len(others) > _MOST * _MOST:
             continue
+        seen = _Seen(left)
+        theirs = [seen.right(sides[1], other) for other in others]
         for rank, index in enumerate(members):
-            for place, other in enumerate(others):
-                score = similarity(sides, left, index, other)
+            ours = seen.left(sides[0], index)
+            for place, one in enumerate(theirs):
+                score = _similarity(ours, one)
                 if score >= ENOUGH:
-                    scored.append((-score, abs(rank - place), index, other))
+                    scored.append((-score, abs(rank - place), index, others[place]))
     pairs: list[tuple[int, int]] = []
     taken: tuple[set[int], set[int]] = (set(), set())
     for _, _, index, other in sorted(scored):
@@ -49,34 +56,103 @@ def similar_pairs(
     return pairs
 
 
-def similarity(sides: tuple[Side, Side], left: Mapping[int, int], index: int, other: int) -> float:
-    """Share of the evidence that agrees: operands (twice), readers, type, attributes, scope.
+class _Evidence(NamedTuple):
+    """What is compared of an operator; equal numbers stand for what is equal.
+
+    Attributes:
+        operands: those of the left side as their matches; 0 for one that has none.
+        readers: numbers on the right side of the operators that read it.
+        kind: of its type.
+        attributes: of these.
+        scope: of this.
+    """
+
+    operands: tuple[int, ...]
+    readers: frozenset[int]
+    kind: int
+    attributes: int
+    scope: int
+
+
+class _Seen:
+    """Gives equal things of the operators of one scope equal numbers: each is compared often.
 
     Args:
-        sides: the left and the right side.
-        left: match of each matched operator of the left side.
-        index: an operator of the left side.
-        other: an operator of the right side.
-
-    Returns:
-        From 0 to 1.
+        matched: match of each matched operator of the left side.
     """
-    ours, theirs = sides[0].operators[index], sides[1].operators[other]
+
+    def __init__(self, matched: Mapping[int, int]) -> None:
+        self._matched = matched
+        self._numbers: dict[Hashable, int] = {}
+        self._attributes: list[dict[str, object]] = []
+
+    def left(self, side: Side, index: int) -> _Evidence:
+        """What counts of an operator of the left side."""
+        readers = (self._matched.get(user) for user, _ in side.readers[index])
+        return self._evidence(
+            side,
+            index,
+            tuple(map(self._matched_operand, side.operators[index].operands)),
+            frozenset(user for user in readers if user is not None),
+        )
+
+    def right(self, side: Side, index: int) -> _Evidence:
+        """What counts of an operator of the right side."""
+        operands = side.operators[index].operands
+        readers = frozenset(user for user, _ in side.readers[index])
+        return self._evidence(side, index, tuple(map(self._number, operands)), readers)
+
+    def _evidence(
+        self, side: Side, index: int, operands: tuple[int, ...], readers: frozenset[int]
+    ) -> _Evidence:
+        operator = side.operators[index]
+        return _Evidence(
+            operands,
+            readers,
+            self._number(("type", side.types[index])),
+            self._attributes_number(operator.attributes),
+            self._number(("scope", operator.node.scope)),
+        )
+
+    def _matched_operand(self, operand: Operand) -> int:
+        match = _as_matched(operand, self._matched)
+        return 0 if match is None else self._number(match)
+
+    def _number(self, thing: Hashable) -> int:
+        return self._numbers.setdefault(thing, len(self._numbers) + 1)
+
+    def _attributes_number(self, attributes: dict[str, object]) -> int:
+        try:
+            return self._attributes.index(attributes)
+        except ValueError:
+            self._attributes.append(attributes)
+            return len(self._attributes) - 1
+
+
+def _as_matched(operand: Operand, matched: Mapping[int, int]) -> Operand | None:
+    """What an operand of the left side is on the right one; None of one that is not there."""
+    if isinstance(operand, From):
+        match = matched.get(operand.operator)
+        return None if match is None else From(match, operand.element)
+    if isinstance(operand, tuple):
+        items = [_as_matched(item, matched) for item in operand]
+        known = tuple(item for item in items if item is not None)
+        return known if len(known) == len(items) else None
+    return operand
+
+
+def _similarity(ours: _Evidence, theirs: _Evidence) -> float:
+    """Share of the evidence that agrees: operands (twice), readers, type, attributes, scope."""
     operands = max(len(ours.operands), len(theirs.operands))
-    same = sum(
-        same_operand(mine, yours, left)
-        for mine, yours in zip(ours.operands, theirs.operands, strict=False)
+    same = sum(map(eq, ours.operands, theirs.operands)) / operands if operands else 1.0
+    agreeing = (
+        2.0 * same
+        + _overlap(ours.readers, theirs.readers)
+        + 0.5 * (ours.kind == theirs.kind)
+        + 0.5 * (ours.attributes == theirs.attributes)
+        + 0.5 * (ours.scope == theirs.scope)
     )
-    readers = {left[user] for user, _ in sides[0].readers[index] if user in left}
-    others = {user for user, _ in sides[1].readers[other]}
-    evidence = [
-        (2.0, same / operands if operands else 1.0),
-        (1.0, _overlap(readers, others)),
-        (0.5, float(sides[0].types[index] == sides[1].types[other])),
-        (0.5, float(ours.attributes == theirs.attributes)),
-        (0.5, float(ours.node.scope == theirs.node.scope)),
-    ]
-    return sum(weight * value for weight, value in evidence) / sum(w for w, _ in evidence)
+    return agreeing / _ALL_EVIDENCE
 
 
 def same_operand(mine: Operand, yours: Operand, left: Mapping[int, int]) -> bool:
@@ -94,8 +170,10 @@ def same_operand(mine: Operand, yours: Operand, left: Mapping[int, int]) -> bool
     return mine == yours
 
 
-def _overlap(left: set[int], right: set[int]) -> float:
-    return len(left & right) / len(left | right) if left or right else 1.0
+def _overlap(left: frozenset[int], right: frozenset[int]) -> float:
+    if not left or not right:
+        return 0.0 if left or right else 1.0
+    return len(left & right) / len(left | right)
 
 
 def _grouped(side: Side, taken: Mapping[int, int]) -> dict[Hashable, list[int]]:
