@@ -1,12 +1,14 @@
 """How commands grow with a dump, with the ranks of a run, and what a kept model saves.
 
     python benchmarks/size.py [--layers 24 96 480] [--ranks 256 1024 4096] [--commands parse,lint]
+    python benchmarks/size.py --layers --ranks 256 1024 4096 --table    # that of docs/large-runs.md
 
 Dumps: the large ones of the corpus, their layers repeated and renumbered (a sample's without a
 corpus, which is not comparable). Runs: a pipeline of two stages with more and more replicas. Every
-command runs in a process of its own, first with an empty folder for caches, then again; told are
-CPU seconds (children included), the second by the first, how time grows with size (the exponent),
-and the bytes of memory that a statement takes at the peak.
+command runs in a process of its own, its modules compiled as an installation has them: first with
+an empty folder for caches, then where another command read the same dumps before, then again. Told
+are CPU seconds (children included), the others by the first, how time grows with size (the
+exponent), and the bytes of memory that a statement takes at the peak.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +34,9 @@ STAGES = 2
 """Stages of the pipeline in samples/."""
 LAYERS = 24
 """Layers of the network in the corpus."""
-OF_DUMPS = {
+OTHER = "OTHER"
+"""Stands for the validate dump of the same size."""
+OF_DUMPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "parse": ("validate", ("parse",)),
     "lint": ("validate", ("lint", "--devices", "8")),
     "memory": ("validate", ("memory", "--devices", "8")),
@@ -40,6 +44,7 @@ OF_DUMPS = {
     "viz": ("validate", ("viz", "-f", "html", "-o", os.devnull)),
     "check": ("begin", ("check", "--devices", "8")),
     "cost": ("begin", ("cost", "--devices", "8")),
+    "diff": ("begin", ("diff", OTHER)),
 }
 OF_RUNS = {
     "parse": ("parse",),
@@ -54,6 +59,10 @@ _COUNT = re.compile(r"(?<=Total number of cnodes: )[0-9]+")
 _STATEMENT = re.compile(r"^  (?:%[0-9]+\(.*\) = |Return\()", re.MULTILINE)
 
 
+COMPILED: dict[str, str] = {}
+"""Where compiled modules are, as a variable of the environment."""
+
+
 @dataclass(frozen=True)
 class Run:
     """What one process took."""
@@ -65,7 +74,8 @@ class Run:
 
 def run(words: Sequence[str], cache: str) -> Run:
     """Run irtool with some words."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "IRTOOL_CACHE_DIR": cache}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "IRTOOL_CACHE_DIR": cache, **COMPILED}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     process = subprocess.Popen(
         [sys.executable, "-m", "irtool", *words],
         stdout=subprocess.DEVNULL,
@@ -77,10 +87,10 @@ def run(words: Sequence[str], cache: str) -> Run:
     return Run(usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10, process.returncode)
 
 
-def words_for(command: Sequence[str], path: str) -> list[str]:
-    """The words of a command with a path behind its name."""
+def words_for(command: Sequence[str], *paths: str) -> list[str]:
+    """The words of a command with paths behind its name."""
     names = 2 if command[0] == "comm" else 1
-    return [*command[:names], path, *command[names:]]
+    return [*command[:names], *paths, *command[names:]]
 
 
 def grown(text: str, layers: int) -> tuple[str, int]:
@@ -94,33 +104,48 @@ def dumps(layers: Iterable[int], commands: Sequence[str]) -> None:
     """Measure commands on dumps."""
     source, texts = large()
     print(source)
-    print(f"{'':8} {'layers':>7} {'statements':>10} {'first':>8} {'second':>8} {'second/first':>12}"
+    print(f"{'':8} {'layers':>7} {'statements':>10} {'first':>8} {'after another':>13} {'again':>6}"
           f" {'exponent':>8} {'bytes a statement':>17}")  # fmt: skip
     base = run(["--version"], os.devnull).peak
     before: dict[str, tuple[int, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for number in layers:
+            counts: dict[str, int] = {}
             for kind in ("validate", "begin"):
-                text, count = grown(texts[kind].decode("utf-8", "surrogateescape"), number)
+                text, counts[kind] = grown(texts[kind].decode("utf-8", "surrogateescape"), number)
                 path = Path(folder, f"{kind}.ir")
                 path.write_text(text, encoding="utf-8", errors="surrogateescape")
-                for name, (of, command) in OF_DUMPS.items():
-                    if of != kind or (commands and name not in commands):
-                        continue
-                    first, second = twice(words_for(command, str(path)), folder)
-                    exponent = growth(before.get(name), (count, first.seconds))
-                    before[name] = count, first.seconds
-                    print(f"{name:8} {number:7,} {count:10,} {first.seconds:8.2f}"
-                          f" {second.seconds:8.2f} {second.seconds / first.seconds:12.2f}"
-                          f" {exponent:>8} {(first.peak - base) / count:17,.0f}"
-                          f"{_failure(first)}", flush=True)  # fmt: skip
+            for name, (of, command) in OF_DUMPS.items():
+                if commands and name not in commands:
+                    continue
+                paths = [str(Path(folder, f"{of}.ir"))]
+                if OTHER in command:
+                    paths.append(str(Path(folder, "validate.ir")))
+                words = words_for([word for word in command if word != OTHER], *paths)
+                first, after, again = three_times(words, paths, folder)
+                count = counts[of] + (counts["validate"] if OTHER in command else 0)
+                exponent = growth(before.get(name), (count, first.seconds))
+                before[name] = count, first.seconds
+                print(f"{name:8} {number:7,} {count:10,} {first.seconds:8.2f}"
+                      f" {after.seconds / first.seconds:13.2f}"
+                      f" {again.seconds / first.seconds:6.2f}"
+                      f" {exponent:>8} {(first.peak - base) / count:17,.0f}"
+                      f"{_failure(first)}", flush=True)  # fmt: skip
 
 
-def twice(words: Sequence[str], folder: str) -> tuple[Run, Run]:
-    """A command with an empty folder for caches, and again; grammars are read from tables."""
-    with tempfile.TemporaryDirectory(dir=folder) as cache:
-        run(["parse", str(ROOT / "samples" / "search_page_validate.ir")], cache)
-        return run(words, cache), run(words, cache)
+def three_times(words: Sequence[str], paths: Sequence[str], folder: str) -> tuple[Run, Run, Run]:
+    """A command with an empty folder for caches, after another command, and again.
+
+    Grammars and the table of operators are there from the start, as a wheel has them.
+    """
+    other = ["comm", "groups", "--devices", "8"] if words[0] == "parse" else ["parse"]
+    with tempfile.TemporaryDirectory(dir=folder) as made, tempfile.TemporaryDirectory() as second:
+        for cache in (made, second):
+            run(["check", str(ROOT / "samples" / "mlp_semi_auto")], cache)
+        first = run(words, made)
+        for path in paths:
+            run(words_for(other, path), second)
+        return first, run(words, second), run(words, made)
 
 
 def growth(before: tuple[int, float] | None, now: tuple[int, float]) -> str:
@@ -134,28 +159,51 @@ def _failure(done: Run) -> str:
     return "" if done.status in (0, 1) else f"  exit {done.status}"
 
 
-def runs(counts: Iterable[int], commands: Sequence[str]) -> None:
-    """Measure commands on run folders."""
-    print(f"{'':12} {'ranks':>6} {'MB':>6} {'first':>8} {'second':>8} {'second/first':>12}"
-          f" {'by ranks':>8} {'by text':>8}")  # fmt: skip
+def runs(counts: Sequence[int], commands: Sequence[str], as_table: bool) -> None:
+    """Measure commands on run folders, each in one process."""
+    if not as_table:
+        print(f"{'':12} {'ranks':>6} {'MB':>6} {'first':>8} {'after another':>13} {'again':>6}"
+              f" {'by ranks':>8} {'by text':>8}")  # fmt: skip
     pipeline = movable(ROOT / "samples" / PIPELINES[0])
-    before: dict[str, tuple[int, int, float]] = {}
-    for ranks in counts:
+    sizes: dict[int, int] = {}
+    measured: dict[str, dict[int, Run]] = {name: {} for name in OF_RUNS}
+    for number, ranks in enumerate(counts):
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder, "run")
             place.mkdir()
-            size = write_stages(place, pipeline, STAGES, ranks)
+            sizes[ranks] = write_stages(place, pipeline, STAGES, ranks)
             for name, command in OF_RUNS.items():
                 if commands and name not in commands:
                     continue
-                first, second = twice(words_for(command, str(place)), folder)
-                old = before.get(name)
-                before[name] = ranks, size, first.seconds
-                by_ranks = growth(old and (old[0], old[2]), (ranks, first.seconds))
-                by_text = growth(old and (old[1], old[2]), (size, first.seconds))
-                print(f"{name:12} {ranks:6,} {size / 1e6:6.0f} {first.seconds:8.2f}"
-                      f" {second.seconds:8.2f} {second.seconds / first.seconds:12.2f}"
+                words = [*words_for(command, str(place)), "--jobs", "1"]
+                first, after, again = three_times(words, [str(place)], folder)
+                measured[name][ranks] = first
+                if as_table:
+                    continue
+                by_ranks = by_text = ""
+                if number:
+                    old = counts[number - 1]
+                    known = measured[name][old].seconds
+                    by_ranks = growth((old, known), (ranks, first.seconds))
+                    by_text = growth((sizes[old], known), (sizes[ranks], first.seconds))
+                print(f"{name:12} {ranks:6,} {sizes[ranks] / 1e6:6.0f} {first.seconds:8.2f}"
+                      f" {after.seconds / first.seconds:13.2f}"
+                      f" {again.seconds / first.seconds:6.2f}"
                       f" {by_ranks:>8} {by_text:>8}{_failure(first)}", flush=True)  # fmt: skip
+    if as_table:
+        print(*_table(sizes, measured), sep="\n")
+
+
+def _table(sizes: Mapping[int, int], measured: Mapping[str, Mapping[int, Run]]) -> Iterable[str]:
+    """Rows for a page of the documentation, all measured alike."""
+    heads = [f"{ranks:,} ({size / 1e6:.0f} MB)" for ranks, size in sizes.items()]
+    last = max(sizes)
+    yield f"| ranks (text) | {' | '.join(heads)} | memory at {last:,} |"
+    yield "| --- |" + " ---: |" * (len(sizes) + 1)
+    for name, by_ranks in measured.items():
+        if by_ranks:
+            cells = [f"{one.seconds:.1f} s" for one in by_ranks.values()]
+            yield f"| `{name}` | {' | '.join(cells)} | {by_ranks[last].peak / 1e6:.0f} MB |"
 
 
 def main() -> None:
@@ -164,12 +212,17 @@ def main() -> None:
     parser.add_argument("--layers", type=int, nargs="*", default=[24, 96])
     parser.add_argument("--ranks", type=int, nargs="*", default=[256, 1024])
     parser.add_argument("--commands", default="", help="comma-separated; all if absent")
+    parser.add_argument("--table", action="store_true", help="of ranks, as the documentation's")
     options = parser.parse_args()
     commands = [name for name in options.commands.split(",") if name]
-    if options.layers:
-        dumps(options.layers, commands)
-    if options.ranks:
-        runs(options.ranks, commands)
+    with tempfile.TemporaryDirectory() as compiled:
+        COMPILED["PYTHONPYCACHEPREFIX"] = compiled
+        compiling = [sys.executable, "-m", "compileall", "-q", str(ROOT / "irtool")]
+        subprocess.run(compiling, env={**os.environ, **COMPILED}, check=True)
+        if options.layers:
+            dumps(options.layers, commands)
+        if options.ranks:
+            runs(options.ranks, commands, options.table)
 
 
 if __name__ == "__main__":
