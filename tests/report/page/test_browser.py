@@ -156,6 +156,23 @@ def test_search_takes_a_number_as_a_whole(opened: Opened, gpt: str) -> None:
     assert {row.split()[0] for row in rows} == {"%22", "%para22"}
 
 
+def test_only_a_colon_makes_a_word_ask_for_a_field(opened: Opened) -> None:
+    dump = irtool.load(b"subgraph @g() {\n  %0(a) = PrimFunc_Grids(%para1_x)\n  Return(%0)\n}\n")
+    browser = opened(render_page(graph_page(dump)))
+    assert search(browser, "ids") == ["%0 Grids"]
+    keys(browser, "ESCAPE")
+    assert search(browser, "id:ids") == []
+
+
+def test_nodes_without_a_name_do_not_come_first(opened: Opened, samples: Path) -> None:
+    dump = irtool.load(samples / "control_flow" / "01_type_inference_0001.ir")
+    nameless = [node.op for node in dump.nodes() if not node.name]
+    assert set(nameless) == {"Return"}
+    rows = search(opened(render_page(graph_page(dump))), "r n")
+    assert any(row.endswith("Return") for row in rows)
+    assert not rows[0].endswith("Return")
+
+
 def test_search_says_that_nothing_was_found(opened: Opened, gpt: str) -> None:
     browser = opened(gpt)
     assert search(browser, "no such operator") == []
@@ -385,6 +402,24 @@ def test_a_graph_opens_at_what_matters(opened: Opened, samples: Path) -> None:
         distance, text = browser.execute_script(CENTRE)
         assert ("GeLU" if first else "Softmax") in text
         assert distance < 60
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_an_error_stands_out_whatever_numbers_are_laid_over_it(
+    swapped: bool, opened: Opened, samples: Path
+) -> None:
+    dump = irtool.load(samples / "gpt" / "20_validate_0080.ir")
+    node = next(dump.nodes(op="GeLU"))
+    number = Overlay("cost", "cost", "seconds", {node: Mark(1.0)})
+    finding = Overlay("findings", "findings", marks={node: Mark(severity="error")})
+    laid = [finding, number] if swapped else [number, finding]
+    browser = opened(
+        render_page(Report("t", Answer("a"), [Explorer("G", graph_data(dump, None, laid))]))
+    )
+    marked = "return [...document.querySelectorAll('.box.marked')].map((box) => box.textContent)"
+    (text,) = browser.execute_script(marked)
+    assert "GeLU" in text
+    assert "!" in text
 
 
 def test_groups_open_step_by_step_until_all_are_open(opened: Opened, gpt: str) -> None:

@@ -214,9 +214,7 @@ class Look {
     for (const marks of this.marks) {
       for (const node of nodes) {
         const mark = marks.get(node);
-        if (!mark) continue;
-        if (!worst) worst = mark;
-        else if (mark.severity && WORST.indexOf(mark.severity) < WORST.indexOf(worst.severity)) worst = mark;
+        if (mark && (!worst || rankOf(mark) < rankOf(worst))) worst = mark;
       }
     }
     return worst;
@@ -354,6 +352,14 @@ class Look {
 function marksOf(marks, strings) {
   return new Map(marks.map(([node, value, severity, text]) =>
     [node, { value, severity: /** @type {Mark["severity"]} */ (strings[severity]), text: strings[text] }]));
+}
+
+/**
+ * 0 for the worst; a number without a severity comes after all that have one.
+ * @param {Mark} mark
+ */
+function rankOf({ severity }) {
+  return severity ? WORST.indexOf(severity) : WORST.length;
 }
 
 /**

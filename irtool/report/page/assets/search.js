@@ -35,7 +35,7 @@ class Search {
     this.entries ??= Array.from({ length: model.count }, (_, node) => entryOf(model, node));
     const { entries } = this;
     const words = text.toLowerCase().split(/\s+/).filter(Boolean).map(searchWord);
-    const exact = words.length === 1 ? words[0].text : "";
+    const exact = words.length === 1 ? words[0].text : null;
     /** @param {number} node */
     const rank = (node) => {
       const { id, name, op } = entries[node];

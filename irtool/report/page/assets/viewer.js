@@ -160,7 +160,7 @@ class Viewer {
     const marks = [...(look.marks[0] ?? [])].filter(([node]) => model.shows(node));
     const judged = marks.filter(([, mark]) => mark.severity);
     if (judged.length) {
-      judged.sort(([, a], [, b]) => WORST.indexOf(a.severity) - WORST.indexOf(b.severity));
+      judged.sort(([, a], [, b]) => rankOf(a) - rankOf(b));
       return judged.slice(0, judged.length > MOST_FIRST ? 1 : undefined).map(([node]) => node);
     }
     const values = marks.flatMap(([node, { value }]) => (value === null ? [] : [{ node, value }]));
