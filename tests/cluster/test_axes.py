@@ -128,6 +128,18 @@ def test_causes_that_are_certain_decide_whatever_the_ranks() -> None:
         assert found == {"%0": axis}
 
 
+@pytest.mark.parametrize("name", ["grad_mirror_MirrorOperator", "grad_parallel_optimizer_x"])
+def test_gradient_sums_and_cut_optimizers_tell_which_ranks_hold_copies(name: str) -> None:
+    """Ranks 0 and 2 hold copies, so that another group of them is of data, too."""
+    shared = line(0, "ReduceScatter", "%para1_x", name=name, ranks=(0, 2))
+    shared = shared.replace(
+        "grad_parallel_optimizer_x", "parallel_optimizer_allgather_not_recompute"
+    )
+    alike, apart = (line(n, "AllReduce", "%0", ranks=r) for n, r in ((1, (0, 2)), (2, (0, 1))))
+    found = found_in(shared, alike, apart)
+    assert (found["%1"], found["%2"]) == ("data", "tensor")
+
+
 def test_what_a_product_leaves_is_tensor_through_operators_that_keep_the_sum() -> None:
     product = line(0, "MatMul", "%para1_x", "%para2_w")
     for op, axis in {"Cast": "tensor", "Mul": "tensor", "ReLU": "data"}.items():

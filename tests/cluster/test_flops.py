@@ -132,6 +132,14 @@ def test_unknown_sizes_are_never_taken_as_one() -> None:
     assert of("ReLU", (-1, 16), output=(-1, 16)) is None
 
 
+def test_what_nobody_could_count_is_unknown() -> None:
+    size = 10**33
+    assert (
+        of("MatMul", (size, size), (size, size // 8), output=(size, size // 8)) == 2 * size**3 // 8
+    )
+    assert of("MatMul", (size, size), (size, size), output=(size, 10 * size)) is None
+
+
 def test_tuples_count_all_their_tensors() -> None:
     tensors = Tensors([[(4, 4), (4, 4), (4, 4)]], [(4, 4)])
     assert flops_of("AddN", tensors) == 32

@@ -173,6 +173,18 @@ def test_the_usual_order_comes_first() -> None:
     ]  # fmt: skip
 
 
+def test_every_name_has_its_place_whatever_comes_first() -> None:
+    usual = [
+        "learning rate", "step size", "weight decay", "decay factor", "beta1", "beta2",
+        "optimizer epsilon", "momentum", "dropout", "loss scale", "global batch", "batch of a rank",
+        "devices", "gradients", "label smoothing", "norm epsilon", "initial weights", "anything",
+    ]  # fmt: skip
+    rows = [Row(name, "1", "1", True) for name in usual]
+    silent = Evidence()
+    for some in (rows, rows[::-1], rows[::2] + rows[1::2]):
+        assert [row.name for row in hyperparameters(silent, silent, some)] == usual
+
+
 # -- the batch of all ranks
 
 

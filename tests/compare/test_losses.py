@@ -108,6 +108,8 @@ def test_a_log_without_a_loss() -> None:
         '{"loss": {"0": 1.0, "1": 0.5}}',
         '{"log_history": [{"step": 0, "loss": 1.0}, {"step": 1, "loss": 0.5}, {"eval": 3}]}',
         '{"step": [0, 1], "train_loss": [1.0, 0.5]}',
+        '[{"loss": 1.0}, {"loss": 0.5}, "done", null, 7]',
+        '{"log_history": ["begun", {"step": 0, "loss": 1.0}, [3], {"step": 1, "loss": 0.5}]}',
     ],
 )
 def test_json_in_every_shape(text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import irtool
 from irtool.ir.dump import Dump
-from irtool.planning.plans.agreement import agreement
+from irtool.planning.plans.agreement import Agreement, Compared, agreement
 
 TYPE = "<Tensor[Float32], (64, 64)>"
 
@@ -59,3 +59,16 @@ def test_an_operator_of_another_scope_is_not_taken_for_one() -> None:
     other = relu(0, "a", "%para1_x", "((8, 1))").replace("Default/layer", "Default/loss")
     found = agreement(SHARED, dump(graph("main", other, "%0")), {node: ((8, 1),)}, {})
     assert [each.ours for each in found.operators] == [None]
+
+
+def test_the_share_is_that_of_the_telling_operators() -> None:
+    """A split of the batch alone is what anybody would guess: it counts where nothing else is."""
+    (node,) = [each for each in SHARED.nodes() if each.op == "ReLU"]
+    guessed = Compared(node, ((8, 1),), ((8, 1),))
+    alike, other = Compared(node, ((2, 4),), ((2, 4),)), Compared(node, ((4, 2),), ((2, 4),))
+    placed = Compared(node, ((1, 2),), ((1, 2),), ((2, 1),), None)
+    assert Agreement((guessed, alike, other)).telling == (alike, other)
+    assert Agreement((guessed, alike, other)).share == 0.5
+    assert Agreement((guessed, alike, other, placed)).differing == (other, placed)
+    assert Agreement((guessed, guessed)).telling == (guessed, guessed)
+    assert Agreement((guessed,)).share == Agreement(()).share == 1.0

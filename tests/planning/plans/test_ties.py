@@ -69,12 +69,14 @@ def test_what_communicates_no_dearer_is_found_with_a_bound(
         for at, each in enumerate([first, *others])
     ]
     own = priced[0]
+    asked: list[Priced] = []
 
     def at_price(price: float) -> Priced:
         def value(each: Priced) -> float:
             return each.cost.seconds + price * each.communication
 
         best = min(priced, key=value)
+        asked.append(best)
         return replace(best, solution=replace(best.solution, bound=value(best)))
 
     fastest = at_price(0.0)
@@ -85,6 +87,8 @@ def test_what_communicates_no_dearer_is_found_with_a_bound(
     best = min(each.cost.seconds for each in within)
     assert found.communication <= own.communication
     assert found.cost.seconds <= own.cost.seconds
+    tried = [each.cost.seconds for each in asked if each.communication <= own.communication]
+    assert found.cost.seconds == min([own.cost.seconds, *tried])
     assert bound <= best * (1 + 1e-9)
     assert fastest.cost.seconds <= bound * (1 + 1e-9)
 
