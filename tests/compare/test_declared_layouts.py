@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from irtool.cli.main import app
 from irtool.compare.layouts.assembled import (
+    _are_others,  # pyright: ignore[reportPrivateUsage]
     _as_stated,  # pyright: ignore[reportPrivateUsage]
     _same_figures,  # pyright: ignore[reportPrivateUsage]
 )
@@ -219,6 +220,34 @@ def test_figures_of_parts_that_are_stated_in_half_precision_are_rounded() -> Non
     assert _as_stated(other, whole, "BFloat16", 0.05) == other
     shifted = (1.0, -1.0, 0.01, 10.0)
     assert _as_stated(shifted, whole, "BFloat16", 0.05) == shifted
+
+
+def test_figures_tell_a_vector_that_one_rank_is_given_otherwise(tmp_path: Path) -> None:
+    draw = np.random.default_rng(3)
+    x, weight = (draw.normal(size=size).astype(np.float32) for size in ((4, 6, 8), (8,)))
+    h = np.tanh(x)
+
+    def entries(scale: float) -> list[Entry]:
+        given = (weight * np.float32(scale)).astype(np.float32)
+        return [
+            ("Torch.tanh.0.forward", [x], h),
+            ("Tensor.__mul__.0.forward", [h, given], h * given),
+        ]
+
+    one = written(tmp_path / "one", [entries(1)], tensors=False)
+    healthy = written(tmp_path / "two", [entries(1), entries(1)], tensors=False)
+    odd = written(tmp_path / "odd", [entries(1), entries(1.01)], tensors=False)
+    assert compared(one, healthy, ONE, SideLayout(2)).first is None
+    first = compared(one, odd, ONE, SideLayout(2)).first
+    assert first is not None
+    assert first.pair.right.name == "Tensor.__mul__.0.forward"
+    assert first.ranks == (1,)
+
+
+def test_terms_of_gradients_may_have_one_norm() -> None:
+    rows = [(1.0, -1.0, 0.0, 10.0), (0.9, -1.0, 0.0, 10.1)]
+    assert _are_others(rows)
+    assert not _are_others([rows[0], (0.99, -1.0, 0.0, 10.1)])
 
 
 def test_gradients_of_small_norm_are_no_replicas_for_that() -> None:

@@ -368,7 +368,7 @@ class Assembler:
             return
         if family(op.type) in (*_LINEAR, "matmul", "sum") or op.is_module:
             return
-        if _same_figures(rows, _OTHER_TERMS) or not self._hands_gradients_on(which, index):
+        if not _are_others(rows) or not self._hands_gradients_on(which, index):
             return
         if self._is_reduced_by_figures(which, rows):
             return
@@ -582,11 +582,15 @@ class Assembler:
         place, index = places[which], indices[which]
         is_given = is_parameter or not is_float(columns.dtypes[place])
         op = self.sides[which].ops[index].op
-        if not is_given or op.phase != "forward" or any(o.which == which for o in self.found.odd):
+        if op.phase != "forward" or any(o.which == which for o in self.found.odd):
+            return
+        if not is_given and not self._comes_from_nowhere(which, index, place):
             return
         others = self._figures(1 - which, indices[1 - which], places[1 - which])
         expected = list(others.values()) if others else []
-        if not expected or not _same_figures(expected) or _same_figures(list(rows.values())):
+        if not expected or not _same_figures(expected):
+            return
+        if _same_figures(list(rows.values())):
             return
         parts = self.sides[which].ops[index].parts
         odd: dict[int, float] = {}
@@ -603,6 +607,19 @@ class Assembler:
                 f"rank{'s' * (len(odd) > 1)} {', '.join(map(str, ranks))} as on the others"
             )
             self.found.odd.append(Odd(which, index, ranks, max(odd.values()), why, label))
+
+    def _comes_from_nowhere(self, which: int, index: int, place: int) -> bool:
+        """Whether no call before makes an operand: a dump of calls does not mark weights."""
+        run = self.sides[which].run
+        columns = run.columns
+        if not columns.labels[place].startswith("input") or math.prod(columns.shapes[place]) < 2:
+            return False
+        row, size = _row(columns, place), math.prod(columns.shapes[place])
+        return not any(
+            _row(columns, made) == row and math.prod(columns.shapes[made]) == size
+            for op in run.ops[:index]
+            for made in op.outputs
+        )
 
     def _figures(self, which: int, index: int, place: int) -> _Rows | None:
         side = self.sides[which]
@@ -762,11 +779,25 @@ def _as_stated(own: _Row, other: _Row, dtype: str, mean: float) -> _Row:
     return (*own[:2], *other[2:])
 
 
-def _same_figures(rows: Sequence[tuple[float, ...]], tolerance: float = _SAME_FIGURES) -> bool:
+def _are_others(rows: Sequence[_Row]) -> bool:
+    """Whether figures are surely of other tensors: a norm or an extreme says so."""
+    sizes = [max(abs(row[0]), abs(row[1])) for row in rows]
+    return any(
+        abs(a - b) > _OTHER_TERMS * max(scale)
+        for row in rows[1:]
+        for a, b, scale in (
+            (rows[0][3], row[3], (abs(rows[0][3]), abs(row[3]))),
+            (rows[0][0], row[0], sizes),
+            (rows[0][1], row[1], sizes),
+        )
+    )
+
+
+def _same_figures(rows: Sequence[tuple[float, ...]]) -> bool:
     """Whether figures are those of one tensor: what they are off by is small beside its norm."""
     scale = max((abs(row[3]) for row in rows if math.isfinite(row[3])), default=0.0)
     return all(
-        a == b or abs(a - b) <= tolerance * max(scale, abs(a), abs(b))
+        a == b or abs(a - b) <= _SAME_FIGURES * max(scale, abs(a), abs(b))
         for row in rows[1:]
         for a, b in zip(rows[0], row, strict=True)
         if not (math.isnan(a) or math.isnan(b))
