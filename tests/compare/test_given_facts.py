@@ -102,6 +102,14 @@ def test_what_extremes_hide_of_whole_numbers_is_said(tmp_path: Path) -> None:
     assert any("what indices and labels are between their extremes" in line for line in text)
 
 
+def test_a_weight_that_is_off_in_its_last_bit_is_another_weight(tmp_path: Path) -> None:
+    """Of what an operator computes that would be rounding; nobody has computed a weight."""
+    found = compared(tmp_path, weight=1e-7)
+    assert rows(found)["initial weights"] == ("1 of 2 differ", False)
+    assert found.first is not None
+    assert found.first.parameter
+
+
 def test_random_numbers_that_differ_are_a_fact_and_accuse_nobody(tmp_path: Path) -> None:
     found = compared(tmp_path, seed=2)
     assert rows(found)["random numbers"] == ("1 of 1 differ", None)

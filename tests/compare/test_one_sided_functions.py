@@ -228,12 +228,12 @@ def test_a_gradient_that_one_side_does_not_give_is_named(
 
 
 def activated(way: str, share: float) -> list[Entry]:
-    """An activation in half precision, of which a share of the elements is a unit off."""
+    """A function that no table knows in half precision, a share of whose elements is a unit off."""
     x = half(numbers(64, 64))
     result = half(np.tanh(single(x)))
     flat = result.ravel().view(np.uint16)
     flat[: int(share * flat.size)] += 1
-    return [("Functional.gelu.0.forward", (x, way), result)]
+    return [("Functional.mystery.0.forward", (x, way), result)]
 
 
 @pytest.mark.parametrize(("ways", "share", "verdict"), [
@@ -246,3 +246,25 @@ def test_half_precision_of_equal_inputs_differs_in_few_elements_unless_arguments
 ) -> None:
     found = compared(tmp_path, activated(ways[0], 0), activated(ways[1], share))
     assert found.judged[0].verdict == verdict
+
+
+def called(scale: float, noise: float) -> list[Entry]:
+    """A product in half precision of another kernel, and a multiple of it."""
+    x, w = half(numbers(64, 32) / 4), half(numbers(64, 32, seed=1) / 6)
+    made = half(single(x) @ single(w).T * (1 + noise * numbers(64, 64, seed=2)))
+    result = half(single(made) * np.float32(scale))
+    return [
+        ("Tensor.__matmul__.0.forward", (x, w), made),
+        ("Tensor.__mul__.0.forward", (made, scale), result),
+    ]
+
+
+@pytest.mark.parametrize(("scale", "is_accused"), [(1.0003, True), (1.00003, False)])
+def test_other_arguments_show_where_both_are_computed_of_one_input(
+    tmp_path: Path, scale: float, is_accused: bool
+) -> None:
+    """Inputs are further apart than the results: only on one side's inputs does it show."""
+    found = compared(tmp_path, called(1.0, 0.0), called(scale, 5e-4))
+    assert (found.first is not None) is is_accused
+    if found.first is not None:
+        assert "both, computed in double precision" in found.first.why

@@ -22,6 +22,8 @@ from irtool.compare.tensors.semantics import Family, family, jumps, reduction_le
 _MEAN = frozenset(("mean", "reducemean", "meanext"))
 _SINGLE = 2.0**-24
 _DOUBLE = 2.0**-53
+LEAST_UNITS = 4.0
+"""Units that every operator may round: of a sum of four terms two, and two of storing it."""
 _HALF = 2.0**-20
 """Unit roundoff from which a type counts as half precision."""
 _ADDED = 0.4

@@ -25,10 +25,11 @@ from irtool.compare.tensors.judging.bias import (
     is_comparable,
     scale_of,
 )
-from irtool.compare.tensors.judging.budget import Account, budget, part_dtypes
+from irtool.compare.tensors.judging.budget import LEAST_UNITS, Account, budget, part_dtypes
 from irtool.compare.tensors.judging.cleared import only_propagates
 from irtool.compare.tensors.judging.entering import HALF, Entering
 from irtool.compare.tensors.judging.handed import Handed
+from irtool.compare.tensors.judging.other_function import difference_of_functions
 from irtool.compare.tensors.judging.past import (
     Past,
     Training,
@@ -45,6 +46,7 @@ from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
 from irtool.compare.tensors.semantics import family, is_random, is_unwritten, jumps
 from irtool.ir.graph import Node
+from irtool.ir.units import error_text
 from irtool.operators.table import is_framework_module
 
 _OTHER_EPSILON = 1000.0
@@ -163,7 +165,7 @@ class Judge:
         if pair.left.type == "Parameter":
             judged.why = "the state at the end of the step"
             return
-        if not judged.attributes and self._is_rounding(inputs, outputs):
+        if not judged.attributes and self._is_rounding(pair.left.parameters, inputs, outputs):
             self._carries_rounding(judged, inputs, outputs)
             return
         hidden = self.past.hidden(pair.left)
@@ -208,15 +210,25 @@ class Judge:
         entering = Entering(*sides, judged, self.past, self.makers)
         return entering.is_found(inputs)
 
-    def _is_rounding(self, inputs: Sequence[Measured], outputs: Sequence[Measured]) -> bool:
-        """Whether everything is within rounding of its type, so that no budget is needed."""
+    def _is_rounding(
+        self,
+        parameters: frozenset[int],
+        inputs: Sequence[Measured],
+        outputs: Sequence[Measured],
+    ) -> bool:
+        """Whether all is within what every operator may round, so that no budget is needed.
+
+        Of parameters nothing is: nobody has computed them.
+        """
         dtypes = self.left.columns.dtypes
         if not outputs:
             return False
         for places, measure in (*inputs, *outputs):
+            if measure.equal:
+                continue
             unit = roundoff(dtypes[places[0]])
-            is_small = bool(unit) and unit < 2.0**-20 and measure.error <= 2 * unit
-            if not (is_small and is_broken_alike(measure)) and not measure.equal:
+            is_small = unit < 2.0**-20 and measure.error <= LEAST_UNITS * unit
+            if not is_small or places[0] in parameters or not is_broken_alike(measure):
                 return False
         return all(roundoff(dtypes[places[0]]) for places, _ in outputs)
 
@@ -227,7 +239,7 @@ class Judge:
         judged.error_in = max((m.error for _, m in inputs), default=0.0)
         places, measure = max(outputs, key=lambda item: item[1].error)
         judged.output, judged.error_out = places, measure.error
-        judged.budget = 2 * roundoff(self.left.columns.dtypes[places[0]])
+        judged.budget = LEAST_UNITS * roundoff(self.left.columns.dtypes[places[0]])
         judged.z = judged.error_out / judged.budget
 
     def _outputs(
@@ -366,6 +378,8 @@ class Judge:
                 f"its result is {scale_of(measure):+.2%} longer than its inputs explain: single "
                 "elements hide that in their rounding, all of them together do not"
             )
+        elif changes and self._computes_otherwise(judged, measure):
+            judged.verdict = "introduces error"
         elif judged.attributes and not self._gives_the_same(judged, measure):
             judged.verdict = "attribute differs"
         elif self._adds_up_in_half(judged, measure):
@@ -442,6 +456,25 @@ class Judge:
             coarsest([self.right.columns.dtypes[b] for _, b in slots]),
         )
         return unit > _FINE and measure.error > _TOLD_UNITS * unit
+
+    def _computes_otherwise(self, judged: Judged, measure: Measure) -> bool:
+        """Whether half precision hides what other arguments do to one and the same input."""
+        left, right = judged.pair.left, judged.pair.right
+        if left.phase != "forward" or judged.output is None or not measure.exact:
+            return False
+        columns = self.left.columns
+        unit = coarsest([columns.dtypes[place] for place in left.tensors])
+        if unit < _FINE or left.is_opaque or right.is_opaque:
+            return False
+        label = columns.labels[judged.output[0]]
+        apart = difference_of_functions(self.left, left, right, label)
+        if not apart > _TOLD_UNITS * unit:
+            return False
+        judged.why = (
+            f"of the left inputs both, computed in double precision, make results that are "
+            f"{error_text(apart)} apart: rounding to half precision hides that"
+        )
+        return True
 
     def _adds_up_in_half(self, judged: Judged, measure: Measure) -> bool:
         if not measure.exact:
