@@ -553,3 +553,18 @@ def test_dumps_of_different_passes_are_not_compared(
     status, _, err = gate(capsys, folder / "20_validate_0080.ir", begin)
     assert status == 2
     assert "validate cannot be compared with" in err
+
+
+def test_the_answer_for_scripts_holds_the_context_of_both_dumps(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    pair = samples / "mlp_grown"
+    _, out, _ = gate(capsys, pair / "before", pair / "after", "-f", "json")
+    answer = json.loads(out)
+    judged, golden = (one["files"][0] for one in answer["contexts"])
+    assert "after" in judged
+    assert "before" in golden
+    assert answer["context"] == answer["contexts"][0]["context"]
+    assert answer["context"]["device_num"]["path"].endswith("mlp_grown/after/case.json")
+    assert answer["context"]["origins"]["device_target"] == "assumed"
+    assert any(text.startswith("device_target") for text in answer["assumptions"])

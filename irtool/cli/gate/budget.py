@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from irtool.cli.configuration import Configuration
-from irtool.cli.context import ContextArguments, find, given_by
-from irtool.cli.gate.inputs import Pair, read_pair_side
-from irtool.cli.inputs.begin import evidence_for
+from irtool.cli.gate.inputs import Pair, context_of_side, read_pair_side
 from irtool.cli.inputs.dumps import read_statements
 from irtool.cli.report import Failure, note, report
 from irtool.cli.writing import NewFile
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from irtool.linting.budget import Limit, Measure, Measured, Unjudged
     from irtool.linting.rules.gate.gat011_budget import OverBudget
     from irtool.linting.trend import Build
-    from irtool.sharding.network.context import ParallelContext
 
 BAD_BUDGET = "GAT900"
 """Code of failures about budgets."""
@@ -155,7 +152,7 @@ def _measured(
     ]  # fmt: skip
     dump = read_pair_side(file)
     begin = _begin_beside(file.path)
-    parallel = _parallel(file, configuration)
+    parallel = context_of_side(file, configuration).parallel
     target = parallel.target if parallel is not None else "Ascend"
     return measured(dump, begin, parallel, machine or default_machine(target), wanted, rank)
 
@@ -180,11 +177,6 @@ def _begin_beside(path: str) -> Dump | None:
         return read_statements(InputFile(os.path.join(folder, max(begins)[1])))
     except (Failure, DumpError):
         return None
-
-
-def _parallel(file: InputFile, configuration: Configuration) -> ParallelContext | None:
-    given = given_by(ContextArguments(), configuration, file.path, file.run or "")
-    return find(given, evidence_for(file, {}, otherwise="validate"), quiet=True).parallel
 
 
 def _build_name() -> str:

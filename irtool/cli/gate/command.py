@@ -12,7 +12,14 @@ from irtool.cli.answering import FindingsForm, write_findings
 from irtool.cli.configuration import read_configuration
 from irtool.cli.declared import with_options
 from irtool.cli.gate.budget import BAD_BUDGET, Budgeted, judge, limits_of, write_trend
-from irtool.cli.gate.inputs import alone_for, of_ranks, pairs_for, read_pair, without_golden
+from irtool.cli.gate.inputs import (
+    alone_for,
+    contexts_of,
+    of_ranks,
+    pairs_for,
+    read_pair,
+    without_golden,
+)
 from irtool.cli.lint.report import status_of
 from irtool.cli.lint.settings import Asked, settings_for
 from irtool.cli.output import Output
@@ -153,7 +160,7 @@ def command(
         options.format,
         report,
         command="gate",
-        answer=lambda: gate_answer(report),
+        answer=lambda: gate_answer(report, contexts_of(pairs, configuration)),
         files=[pair.new.path for pair in pairs],
     )
     if judged is not None:

@@ -6,9 +6,14 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from irtool.cli.configuration import Configuration
+from irtool.cli.context import ContextArguments, find, given_by
+from irtool.cli.inputs.begin import evidence_for
 from irtool.cli.inputs.dumps import inputs_for, pass_name, read_statements
 from irtool.cli.lint.work import text_of
 from irtool.cli.report import Failure, note, report_problems
+from irtool.cluster.context.evidence import Evidence
+from irtool.cluster.context.model import RunContext
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.run import InputFile
@@ -17,6 +22,7 @@ from irtool.linting.kinds import kind_of_dump, kind_of_name
 from irtool.linting.rule import DumpKind
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.run.classes import Fingerprints
+from irtool.syntax.run.expanding import STDIN
 from irtool.syntax.source import DumpError
 
 _TELLING = ("begin", "end", "validate")
@@ -88,6 +94,30 @@ def without_golden(
     if len(_ranks(run)) < 2:
         return []
     return _folded([Pair(None, _of_run(run, number, graph), (number,)) for number in others])
+
+
+def contexts_of(
+    pairs: Sequence[Pair], configuration: Configuration
+) -> list[tuple[list[str], RunContext]]:
+    """The context of each dump with its path, those that are judged before their golden ones.
+
+    Raises:
+        Failure: a value of it makes no sense.
+    """
+    sides = [side for pair in pairs for side in (pair.new, pair.old) if side is not None]
+    return [([side.path], context_of_side(side, configuration)) for side in sides]
+
+
+def context_of_side(file: InputFile, configuration: Configuration) -> RunContext:
+    """The context that a dump was compiled with, as far as it is known.
+
+    Raises:
+        Failure: a value of it makes no sense.
+    """
+    if file.path == STDIN:
+        return find(given_by(ContextArguments(), configuration, None), Evidence(), quiet=True)
+    given = given_by(ContextArguments(), configuration, file.path, file.run or "")
+    return find(given, evidence_for(file, {}, otherwise="validate"), quiet=True)
 
 
 def _ranks(run: Run) -> list[int]:

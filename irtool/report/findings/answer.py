@@ -160,6 +160,18 @@ class GateAnswer(
 ):
     """What became worse than in a golden dump; places are those of the new dump."""
 
+    context: Annotated[
+        dict[str, ContextValue],
+        CONTEXT,
+        doc("that of the first dump that is judged, as `contexts` has it"),
+    ]
+    assumptions: Annotated[list[str], doc("of the first dump that is judged, as texts")]
+    contradictions: Annotated[list[str], doc("what two sources say differently, as texts")]
+    contexts: Annotated[
+        list[CompilationContext],
+        doc("of each dump that is judged, and after it of the golden one it is held against"),
+    ]
+
 
 def lint_answer(
     findings: Findings, known: Sequence[tuple[Sequence[str], RunContext]] = ()
@@ -170,16 +182,28 @@ def lint_answer(
         findings: what was found.
         known: dumps and context of each compilation.
     """
-    first = context_fields(known[0][1] if known else RunContext(None))
+    return LintAnswer(**_fields(findings), **_contexts(known))
+
+
+def gate_answer(
+    findings: Findings, known: Sequence[tuple[Sequence[str], RunContext]] = ()
+) -> GateAnswer:
+    """The answer of ``gate`` for scripts.
+
+    Args:
+        findings: what was found.
+        known: each dump with its context, those that are judged before their golden ones.
+    """
+    return GateAnswer(**_fields(findings), **_contexts(known))
+
+
+def _contexts(known: Sequence[tuple[Sequence[str], RunContext]]) -> dict[str, Any]:
+    """The fields of the first context, and ``contexts`` with all of them."""
     contexts = [
         CompilationContext(files=list(files), **context_fields(context)) for files, context in known
     ]
-    return LintAnswer(**_fields(findings), **first, contexts=contexts)
-
-
-def gate_answer(findings: Findings) -> GateAnswer:
-    """The answer of ``gate`` for scripts."""
-    return GateAnswer(**_fields(findings))
+    first = context_fields(known[0][1] if known else RunContext(None))
+    return {**first, "contexts": contexts}
 
 
 def _fields(findings: Findings) -> dict[str, Any]:
