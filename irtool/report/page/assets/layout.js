@@ -313,15 +313,19 @@ function crossings(ranks, cells) {
       own.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
       for (const [, end] of own) ends.push(end);
     }
-    const sorted = [...new Set(ends)].sort((a, b) => a - b);
-    const place = new Map(sorted.map((end, index) => [end, index + 1]));
-    const tree = new Int32Array(sorted.length + 1);
-    ends.forEach((end, seen) => {
-      const number = valueAt(place, end);
+    const order = [...ends.keys()].sort((a, b) => ends[a] - ends[b]);
+    const place = new Int32Array(ends.length); // of each end among the distinct ones, from 1 on
+    let distinct = 0;
+    order.forEach((end, index) => {
+      if (!index || ends[end] !== ends[order[index - 1]]) distinct++;
+      place[end] = distinct;
+    });
+    const tree = new Int32Array(distinct + 1);
+    place.forEach((number, seen) => {
       let before = 0;
       for (let index = number; index > 0; index -= index & -index) before += tree[index];
       total += seen - before;
-      for (let index = number; index <= sorted.length; index += index & -index) tree[index]++;
+      for (let index = number; index <= distinct; index += index & -index) tree[index]++;
     });
   }
   return total;
