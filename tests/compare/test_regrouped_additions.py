@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,13 @@ from numpy.typing import NDArray
 
 from irtool.compare.layouts.alignment import same_operators_of
 from irtool.compare.layouts.declared import SideLayout
+from irtool.compare.layouts.proposal import proposed
 from irtool.compare.runs.comparison import RunComparison
+from irtool.compare.runs.sides import side_of_run
+from irtool.compare.runs.units import read_unit
 from irtool.compare.tensors.model import Columns, Op, TensorRun
-from tests.compare.dumps import Entry
+from irtool.syntax.run import load_run
+from tests.compare.dumps import Entry, leaf
 from tests.compare.test_declared_layouts import compared, normed, written
 
 Values = NDArray[Any]
@@ -165,3 +170,61 @@ def test_a_call_more_in_one_layer_does_not_shift_the_layers_behind_it() -> None:
     right = (*layer, *extra, *layer, *layer)
     expected = [n for n, type_ in enumerate(right) if type_ in ("linear", "softmax", "norm")]
     assert [pairs[n] for n in products] == expected
+
+
+def test_additions_behind_the_last_common_sum_are_compared_as_they_stand(tmp_path: Path) -> None:
+    """The sum over ranks rounded: no call is seen to hand it on, so the chain ends there."""
+    ranks = cut("before the residual")
+    for rank in ranks:
+        place = [name for name, _, _ in rank].index("Tensor.__add__.0.forward")
+        total, bias = rank[place][1]
+        rounded = total.astype(np.float16).astype(np.float32)
+        y, x = rounded + bias, rank[place + 1][1][1]
+        norm = rank[-1][1][1]
+        rank[place:] = [
+            ("Tensor.__add__.0.forward", [rounded, bias], y),
+            ("Tensor.__add__.1.forward", [y, x], y + x),
+            ("Functional.layer_norm.0.forward", [y + x, norm], normed(y + x, norm)),
+        ]
+    v = values()
+    h = np.tanh(v["h"])
+    product = h @ v["w"].T
+    biased = product + v["b"]
+    out, norm = biased + v["x"], np.ones(WIDTH, np.float32)
+    whole: list[list[Entry]] = [[
+        ("Torch.tanh.0.forward", [v["h"]], h),
+        ("Functional.linear.0.forward", [h, v["w"]], product),
+        ("Tensor.__add__.0.forward", [product, v["b"]], biased),
+        ("Tensor.__add__.1.forward", [biased, v["x"]], out),
+        ("Functional.layer_norm.0.forward", [out, norm], normed(out, norm)),
+    ]]  # fmt: skip
+    found = answer(tmp_path, whole, ranks)
+    assert found.is_suspicious
+    (unit,) = found.units
+    assert [name for name, _ in unit.lowered] == ["Tensor.__add__.0.forward"]
+
+
+def test_a_weight_that_a_function_reads_on_several_ranks_is_proposed(tmp_path: Path) -> None:
+    v = values()
+    h = np.tanh(v["h"])
+    y, name = h @ v["w"].T, "Module.down.Linear.forward.0"
+    one = written(
+        tmp_path / "one",
+        [[("Functional.linear.0.forward", [h, v["w"]], y), (name, [h], y)]],
+    )
+    path = one / "step0" / "rank0" / "dump.json"
+    dump = json.loads(path.read_text())
+    dump["data"][name]["parameters"] = {"weight": leaf(v["w"])}
+    path.write_text(json.dumps(dump))
+    parts = zip(np.split(h, 2, -1), np.split(v["w"], 2, 1), strict=True)
+    ranks: list[list[Entry]] = [
+        [("Functional.linear.0.forward", [part, w], part @ w.T)] for part, w in parts
+    ]
+    several = written(tmp_path / "two", ranks)
+    runs = [
+        {key[0]: read_unit(unit) for key, unit in side_of_run(load_run(str(p)), None).units.items()}
+        for p in (one, several)
+    ]
+    left, right = proposed(runs[0], runs[1])
+    assert right.parameters == {"down.weight": 1}
+    assert not left.parameters

@@ -135,11 +135,6 @@ class _Work:
         for segments in zip(*parts, strict=True):
             made = [self._joined(which, segments[which], names[which]) for which in (0, 1)]
             self._same.append((made[0], made[1]))
-        for which in (0, 1):
-            last = parts[which][-1][-1].op
-            for link in chains[which]:
-                if link.op > last:
-                    self._made[which][link.op] = None
 
     def done(self, pairs: Mapping[int, int]) -> Regrouped:
         """Both runs anew."""

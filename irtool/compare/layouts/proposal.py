@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from irtool.compare.layouts.alignment import is_collective
+from irtool.compare.layouts.alignment import is_collective, same_operators_of
 from irtool.compare.layouts.declared import SideLayout
 from irtool.compare.tensors.measuring.measure import complete
-from irtool.compare.tensors.model import Op, Shape, TensorRun
+from irtool.compare.tensors.model import Columns, Op, Shape, TensorRun
 
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)|^\d+(?=\.)")
 Runs = Mapping[int, TensorRun]
@@ -65,10 +65,14 @@ def _parameters(run: TensorRun) -> Iterator[tuple[str, tuple[Shape, Hashable]]]:
         if op.phase != "forward":
             continue
         for place in op.parameters:
-            if columns.norm[place] != columns.norm[place]:
-                complete(columns, place, False)
-            figures = columns.norm[place], columns.most[place], columns.least[place]
-            yield _name(op, columns.labels[place]), (columns.shapes[place], figures)
+            yield _name(op, columns.labels[place]), _held(columns, place)
+
+
+def _held(columns: Columns, place: int) -> tuple[Shape, Hashable]:
+    if columns.norm[place] != columns.norm[place]:
+        complete(columns, place, False)
+    figures = columns.norm[place], columns.most[place], columns.least[place]
+    return columns.shapes[place], figures
 
 
 def _name(op: Op, label: str) -> str:
@@ -77,20 +81,47 @@ def _name(op: Op, label: str) -> str:
 
 def _axes(runs: tuple[Runs, Runs], sides: tuple[SideLayout, SideLayout]) -> dict[str, int]:
     """The axis that ranks cut of each parameter, layers under one pattern."""
-    known = [dict(_parameters(by_rank[min(by_rank)])) for by_rank in runs]
+    leads = runs[0][min(runs[0])], runs[1][min(runs[1])]
+    known = [dict(_parameters(lead)) for lead in leads]
+    shapes = {name: (shape, known[1][name][0]) for name, (shape, _) in known[0].items()
+              if name in known[1]}  # fmt: skip
     axes: dict[str, int] = {}
-    for name, (shape, _) in known[0].items():
-        other = known[1].get(name)
-        if other is None or len(other[0]) != len(shape) or ".forward" in name:
+    for name, (ours, theirs) in (shapes | _of_calls(leads, known)).items():
+        if len(theirs) != len(ours) or ".forward" in name:
             continue
         cut = [
             axis
-            for axis, (a, b) in enumerate(zip(shape, other[0], strict=True))
+            for axis, (a, b) in enumerate(zip(ours, theirs, strict=True))
             if a != b and a * sides[0].tensor_parallel == b * sides[1].tensor_parallel
         ]
         if len(cut) == 1:
             axes.setdefault(_NUMBER.sub("*", name), cut[0])
     return axes
+
+
+def _of_calls(
+    leads: tuple[TensorRun, TensorRun], known: Sequence[Mapping[str, tuple[Shape, Hashable]]]
+) -> dict[str, tuple[Shape, Shape]]:
+    """Shapes of parameters that a module of one side reads, and on the other a call by itself.
+
+    What ranks cut is often read by a function (``F.linear(x, self.down.weight)``), so that the
+    module does not run there.
+    """
+    shapes: dict[str, tuple[Shape, Shape]] = {}
+    pairs = same_operators_of(*leads)
+    for which in (0, 1):
+        names = {held: name for name, held in known[which].items()
+                 if name not in known[1 - which] and ".forward" not in name}  # fmt: skip
+        for a, b in pairs.items() if names else ():
+            op, other = leads[which].ops[(a, b)[which]], leads[1 - which].ops[(b, a)[which]]
+            columns, others = leads[which].columns, leads[1 - which].columns
+            theirs = {others.labels[place]: others.shapes[place] for place in other.inputs}
+            for place in op.inputs if not op.is_module else ():
+                name = names.get(_held(columns, place))
+                if name is not None and columns.labels[place] in theirs:
+                    both = columns.shapes[place], theirs[columns.labels[place]]
+                    shapes[name] = (both[which], both[1 - which])
+    return shapes
 
 
 def _batch(runs: tuple[Runs, Runs]) -> int:
