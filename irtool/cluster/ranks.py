@@ -22,6 +22,7 @@ from irtool.ir.group_names import WORLD_GROUPS, search
 from irtool.ir.limits import bounded_int
 from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT
 from irtool.ir.whole import Whole, WholeNode
+from irtool.ir.worked_out import once
 from irtool.sharding.network.context import FEW_DEVICES, NODE_DEVICES
 
 
@@ -120,14 +121,18 @@ class Cluster:
 
 
 def program(dump: Dump, devices: int | None = None, inlined: Whole | None = None) -> Program:
-    """What a dump communicates.
+    """What a dump communicates, worked out once for a dump and a number of devices.
 
     Args:
         dump: one rank's; virtual operators before ``validate`` are left out.
         devices: how many there are, if known.
         inlined: the dump's whole view, where it was made already.
     """
-    inlined = inlined or dump.whole()
+    name = f"program of {devices or 'unknown'} devices"
+    return once(dump, name, lambda: _program(dump, devices, inlined or dump.whole()))
+
+
+def _program(dump: Dump, devices: int | None, inlined: Whole) -> Program:
     order = launches(inlined)
     places = [
         (item, communication)

@@ -123,11 +123,11 @@ def _constants(node: Node) -> Iterator[Fact]:
 
 def _locations(node: Node) -> Iterator[Fact]:
     locations = node.comments.locations or node.comments.forward_locations
+    own = node.location
     for place in reversed(locations[-_MOST_LOCATIONS:]):
         code = (place.source or "").strip().strip("/").strip()
-        own = place is node.location
         text = f"{place.path}:{place.line}" + (f"  {code}" if code else "")
-        yield ("source" if own else "called from"), _short(text)
+        yield ("source" if place is own else "called from"), _short(text)
 
 
 def parameter_facts(
