@@ -21,7 +21,7 @@ ANSWERS: dict[str, str] = {
     "calibrate": "irtool.report.calibrate:CalibrateAnswer",
     "ckpt": "irtool.report.ckpt:CkptAnswer",
     "cost": "irtool.report.cost:CostAnswers",
-    "diff": "irtool.report.diff.graphs:DiffAnswer",
+    "diff": "irtool.report.diff.graphs:DumpsAnswer",
     "diff-checkpoints": "irtool.report.diff.checkpoints:CheckpointsAnswer",
     "diff-loss": "irtool.report.diff.losses:LossAnswer",
     "diff-passes": "irtool.report.diff.series:PassesAnswer",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any, TypeAlias, cast, get_args
 
 from msgspec import Meta
 
@@ -54,6 +54,25 @@ def context_fields(context: RunContext, more: Iterable[str] = ()) -> dict[str, A
         "assumptions": [*map(assumption_text, context.assumptions), *more],
         "contradictions": [contradiction.message for contradiction in context.contradictions],
     }
+
+
+Known: TypeAlias = Sequence[tuple[Sequence[str], RunContext]]
+"""Several compilations: the dumps of each with its context."""
+
+
+class CompilationContext(RunAnswer, frozen=True, kw_only=True):
+    """The context of one compilation."""
+
+    files: Annotated[Sequence[str], doc("its dumps")]
+
+
+def contexts_fields(known: Known) -> dict[str, Any]:
+    """The fields of the first context, as :class:`RunAnswer` has them, and ``contexts`` of all."""
+    contexts = [
+        CompilationContext(files=list(files), **context_fields(context)) for files, context in known
+    ]
+    first = context_fields(known[0][1] if known else RunContext(None))
+    return {**first, "contexts": contexts}
 
 
 def assumption_text(item: Assumption) -> str:

@@ -6,16 +6,19 @@ import os
 from collections.abc import Iterator, Sequence
 
 from irtool.cli.answering import Answered, tell, write_answer
+from irtool.cli.configuration import Configuration
 from irtool.cli.diff.options import DiffOptions
+from irtool.cli.inputs.begin import context_of_any
 from irtool.cli.inputs.dumps import inputs_for, read_statements
 from irtool.cli.output import Output
 from irtool.cli.prefetch import prefetch_classes
 from irtool.cli.report import Failure, note, report_problems
+from irtool.cluster.context.model import RunContext
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.compare.series import RankClass, Snapshot, timeline
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
-from irtool.report.diff.graphs import DiffView, diff_answer, diff_report
+from irtool.report.diff.graphs import DiffView, diff_report, dumps_answer
 from irtool.report.diff.series import passes_answer, passes_report, ranks_answer, ranks_report
 from irtool.report.json import json_text
 from irtool.syntax import file_facts
@@ -63,7 +66,7 @@ def dumps_answered(sides: Sequence[str | Dump], asked: DiffOptions) -> Answered[
     view = DiffView(diff, asked.limit, asked.wanted)
     return Answered(
         view,
-        lambda: diff_answer(view),
+        lambda: dumps_answer(view, contexts_of(left, right)),
         lambda is_page: diff_report(view, is_page),
         status=asked.status(not diff.is_identical, (*left.problems, *right.problems)),
     )
@@ -74,6 +77,14 @@ def _both(sides: Sequence[str | Dump], asked: DiffOptions) -> list[Dump]:
     if len(paths) == len(sides):
         return [_dump(file) for file in _same_pass(paths, asked)]
     return [side if isinstance(side, Dump) else _dump(_file(side, asked)) for side in sides]
+
+
+def contexts_of(left: Dump, right: Dump) -> list[tuple[list[str], RunContext]]:
+    """Both dumps with the contexts that they were compiled with, as they and their folders say."""
+    return [
+        ([dump.path], context_of_any(InputFile(dump.path), Configuration(), dump))
+        for dump in (left, right)
+    ]
 
 
 def _same_pass(paths: Sequence[str], asked: DiffOptions) -> list[InputFile]:

@@ -88,6 +88,7 @@ def runs_answered(
 
 
 def _runs_answered(paths: Sequence[str], asked: DiffOptions, keeps_all: bool) -> Answered[RunsView]:
+    from irtool.cli.diff.graphs import contexts_of
     from irtool.compare.runs.comparison import compare_runs, first_case
     from irtool.compare.runs.units import Settings
     from irtool.report.diff.runs.answer import RunsView, runs_answer
@@ -121,12 +122,13 @@ def _runs_answered(paths: Sequence[str], asked: DiffOptions, keeps_all: bool) ->
         comparison, first_case(comparison), asked.limit, asked.strict, tuple(asked.repeat or ())
     )
     differs = asked.strict and not comparison.is_identical
+    graphs = comparison.graphs
     # Tensors that can't be read (cut off, or shorter than when they were listed) are something
     # to see, however equal the others are.
     unread = any(side.complaints for side in sides)
     return Answered(
         view,
-        lambda: runs_answer(view),
+        lambda: runs_answer(view, () if graphs is None else contexts_of(graphs.left, graphs.right)),
         lambda is_page: runs_report(view, is_page),
         status=asked.status(comparison.is_suspicious or unread or differs),
     )

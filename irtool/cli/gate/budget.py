@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from irtool.cli.configuration import Configuration
-from irtool.cli.gate.inputs import Pair, context_of_side, read_pair_side
+from irtool.cli.gate.inputs import Pair, read_pair_side
+from irtool.cli.inputs.begin import context_of_any
 from irtool.cli.inputs.dumps import read_statements
 from irtool.cli.report import Failure, note, report
 from irtool.cli.writing import NewFile
@@ -152,7 +153,7 @@ def _measured(
     ]  # fmt: skip
     dump = read_pair_side(file)
     begin = _begin_beside(file.path)
-    parallel = context_of_side(file, configuration).parallel
+    parallel = context_of_any(file, configuration).parallel
     target = parallel.target if parallel is not None else "Ascend"
     return measured(dump, begin, parallel, machine or default_machine(target), wanted, rank)
 

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from irtool.cli.configuration import Configuration
-from irtool.cli.context import ContextArguments, find, given_by
-from irtool.cli.inputs.begin import evidence_for
+from irtool.cli.inputs.begin import context_of_any
 from irtool.cli.inputs.dumps import inputs_for, pass_name, read_statements
 from irtool.cli.lint.work import text_of
 from irtool.cli.report import Failure, note, report_problems
-from irtool.cluster.context.evidence import Evidence
 from irtool.cluster.context.model import RunContext
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
@@ -22,7 +20,6 @@ from irtool.linting.kinds import kind_of_dump, kind_of_name
 from irtool.linting.rule import DumpKind
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.run.classes import Fingerprints
-from irtool.syntax.run.expanding import STDIN
 from irtool.syntax.source import DumpError
 
 _TELLING = ("begin", "end", "validate")
@@ -105,19 +102,7 @@ def contexts_of(
         Failure: a value of it makes no sense.
     """
     sides = [side for pair in pairs for side in (pair.new, pair.old) if side is not None]
-    return [([side.path], context_of_side(side, configuration)) for side in sides]
-
-
-def context_of_side(file: InputFile, configuration: Configuration) -> RunContext:
-    """The context that a dump was compiled with, as far as it is known.
-
-    Raises:
-        Failure: a value of it makes no sense.
-    """
-    if file.path == STDIN:
-        return find(given_by(ContextArguments(), configuration, None), Evidence(), quiet=True)
-    given = given_by(ContextArguments(), configuration, file.path, file.run or "")
-    return find(given, evidence_for(file, {}, otherwise="validate"), quiet=True)
+    return [([side.path], context_of_any(side, configuration)) for side in sides]
 
 
 def _ranks(run: Run) -> list[int]:

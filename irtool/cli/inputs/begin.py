@@ -250,6 +250,27 @@ def context_of(
     return context
 
 
+def context_of_any(
+    file: InputFile, configuration: Configuration, dump: Dump | None = None
+) -> RunContext:
+    """The context that any dump was compiled with, as far as it is known; nothing is told of it.
+
+    Args:
+        file: the dump, of whatever pass.
+        configuration: ``irtool.toml``.
+        dump: what was read of it.
+
+    Raises:
+        Failure: a value makes no sense.
+    """
+    known = {} if dump is None else {file.path: dump}
+    if file.path == STDIN or not file_facts.exists(file.path):
+        given = given_by(ContextArguments(), configuration, None)
+        return find(given, Evidence({"validate": file.path}, dumps=known), quiet=True)
+    given = given_by(ContextArguments(), configuration, file.path, file.run or "")
+    return find(given, evidence_for(file, known, otherwise="validate"), quiet=True)
+
+
 def _with_later(evidence: Evidence, later: str | None) -> Evidence:
     """Evidence with a later dump that was named: it goes before one that stands beside."""
     if later is None:

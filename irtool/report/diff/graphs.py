@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
 from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING
@@ -36,6 +36,13 @@ from irtool.report.model import (
     text_column,
 )
 from irtool.report.picture.overlay import Mark, Overlay
+from irtool.report.run_answer import (
+    CONTEXT,
+    CompilationContext,
+    ContextValue,
+    Known,
+    contexts_fields,
+)
 from irtool.report.text import shortened
 from irtool.syntax.printer import print_statement
 
@@ -163,8 +170,27 @@ class DiffAnswer(AnswerObject, frozen=True, kw_only=True, tag_field="schema", ta
     passing: Annotated[list[ForwardingNodes], doc("where the numbers differ")]
 
 
+class DumpsAnswer(DiffAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.diff/1"):
+    """What differs between two dumps, and where it begins."""
+
+    context: Annotated[dict[str, ContextValue], CONTEXT, doc("that of the left dump")]
+    assumptions: Annotated[list[str], doc("of the left dump, as texts")]
+    contradictions: Annotated[list[str], doc("what two sources say differently, as texts")]
+    contexts: Annotated[list[CompilationContext], doc("of the left dump, then of the right one")]
+
+
+def dumps_answer(view: DiffView, known: Known) -> DumpsAnswer:
+    """The answer of two dumps for scripts.
+
+    Args:
+        view: the difference; lists are of the nodes that are wanted.
+        known: both dumps with their contexts, the left one first.
+    """
+    return DumpsAnswer(**structs.asdict(diff_answer(view)), **contexts_fields(known))
+
+
 def diff_answer(view: DiffView) -> DiffAnswer:
-    """The answer for scripts; its lists are of the nodes that are wanted."""
+    """The graphs in a larger answer; its lists are of the nodes that are wanted."""
     diff = view.diff
     first = diff.first_divergence
     return DiffAnswer(

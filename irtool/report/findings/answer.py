@@ -7,11 +7,16 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
 
-from irtool.cluster.context.model import RunContext
 from irtool.ir.finding import Edit, Finding, Findings, Gain, Severity, SourceLine
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.findings.places import code_counts, rule_names, severity_counts
-from irtool.report.run_answer import CONTEXT, ContextValue, RunAnswer, context_fields
+from irtool.report.run_answer import (
+    CONTEXT,
+    CompilationContext,
+    ContextValue,
+    Known,
+    contexts_fields,
+)
 
 
 class SourcePlace(AnswerObject, frozen=True, kw_only=True):
@@ -134,12 +139,6 @@ class FindingsAnswer(AnswerObject, frozen=True, kw_only=True):
     ]
 
 
-class CompilationContext(RunAnswer, frozen=True, kw_only=True):
-    """The context of one compilation."""
-
-    files: Annotated[Sequence[str], doc("its dumps")]
-
-
 class LintAnswer(
     FindingsAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.lint/1"
 ):
@@ -173,37 +172,24 @@ class GateAnswer(
     ]
 
 
-def lint_answer(
-    findings: Findings, known: Sequence[tuple[Sequence[str], RunContext]] = ()
-) -> LintAnswer:
+def lint_answer(findings: Findings, known: Known = ()) -> LintAnswer:
     """The answer of ``lint`` for scripts.
 
     Args:
         findings: what was found.
         known: dumps and context of each compilation.
     """
-    return LintAnswer(**_fields(findings), **_contexts(known))
+    return LintAnswer(**_fields(findings), **contexts_fields(known))
 
 
-def gate_answer(
-    findings: Findings, known: Sequence[tuple[Sequence[str], RunContext]] = ()
-) -> GateAnswer:
+def gate_answer(findings: Findings, known: Known = ()) -> GateAnswer:
     """The answer of ``gate`` for scripts.
 
     Args:
         findings: what was found.
         known: each dump with its context, those that are judged before their golden ones.
     """
-    return GateAnswer(**_fields(findings), **_contexts(known))
-
-
-def _contexts(known: Sequence[tuple[Sequence[str], RunContext]]) -> dict[str, Any]:
-    """The fields of the first context, and ``contexts`` with all of them."""
-    contexts = [
-        CompilationContext(files=list(files), **context_fields(context)) for files, context in known
-    ]
-    first = context_fields(known[0][1] if known else RunContext(None))
-    return {**first, "contexts": contexts}
+    return GateAnswer(**_fields(findings), **contexts_fields(known))
 
 
 def _fields(findings: Findings) -> dict[str, Any]:

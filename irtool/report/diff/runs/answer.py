@@ -22,6 +22,13 @@ from irtool.report.diff.losses import LossAnswer, losses_answer
 from irtool.report.diff.nodes import DiffNode, diff_node
 from irtool.report.diff.runs.sentences import sentences, why_text
 from irtool.report.diff.runs.tensors import phase_counts
+from irtool.report.run_answer import (
+    CONTEXT,
+    CompilationContext,
+    ContextValue,
+    Known,
+    contexts_fields,
+)
 
 _UNTOLD = ("equal bits", "equal figures", "carries error", "not comparable")
 """Verdicts of operators that are not listed as changed."""
@@ -195,10 +202,22 @@ class RunsAnswer(AnswerObject, frozen=True, kw_only=True, tag_field="schema", ta
     unequal: Annotated[
         list[str], doc("operators of which a tensor differs in a bit, of all units, in their order")
     ]
+    context: Annotated[dict[str, ContextValue], CONTEXT, doc("that of the left run's dump")]
+    assumptions: Annotated[list[str], doc("of the left run, as texts")]
+    contradictions: Annotated[list[str], doc("what two sources say differently, as texts")]
+    contexts: Annotated[
+        list[CompilationContext],
+        doc("of the left run's dump, then of the right one's; none where a side has no dump"),
+    ]
 
 
-def runs_answer(view: RunsView) -> RunsAnswer:
-    """The answer for scripts."""
+def runs_answer(view: RunsView, known: Known = ()) -> RunsAnswer:
+    """The answer for scripts.
+
+    Args:
+        view: the comparison.
+        known: the dumps of both runs with their contexts, the left one first.
+    """
     comparison = view.comparison
     tensors = comparison.tensors
     losses = comparison.losses
@@ -230,6 +249,7 @@ def runs_answer(view: RunsView) -> RunsAnswer:
         complaints=[*comparison.left.complaints, *comparison.right.complaints],
         repeats=list(view.repeats),
         unequal=list(dict.fromkeys(name for unit in comparison.units for name in unit.unequal)),
+        **contexts_fields(known),
     )
 
 
