@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from irtool.cli import options
 from irtool.cli.declared import notes_of
@@ -14,6 +14,9 @@ from irtool.cli.question import RunOptions
 from irtool.cli.report import Failure
 from irtool.ir.dump import Dump
 from irtool.sharding.network.context import ParallelContext
+
+if TYPE_CHECKING:
+    from irtool.planning.search.effort import EffortName
 
 Way = Literal["plan", "devices", "stages", "recursive", "propagation", "candidates"]
 """How a plan is made: for the devices at hand, for others, in stages, as MindSpore would, or with
@@ -140,7 +143,7 @@ class PlanOptions(RunOptions):
     effort: Annotated[
         Effort | None,
         Option(help="How many strategies of operators are looked at.", show_default="default"),
-        Place(("plan",)),
+        Place(("plan", "devices", "stages", "candidates")),
     ] = None
     to: Annotated[int | None, Option(least=1, metavar="N", help="Devices to plan for.")] = None
     machine: options.MachineName = None
@@ -295,6 +298,11 @@ class PlanOptions(RunOptions):
     command: Annotated[JobCommand, _JOB] = None
     servers: Annotated[JobServers, _JOB] = None
     limit: Annotated[options.Limit, Place(formats=("table",))] = None
+
+    @property
+    def effort_name(self) -> EffortName:
+        """How much the search looks at."""
+        return "default" if self.effort is None else self.effort.value
 
     def given(self) -> dict[str, object]:
         """Values by flag, of all options that do not count everywhere."""

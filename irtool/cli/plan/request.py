@@ -96,7 +96,12 @@ def settled(asked: Request) -> tuple[Request, Candidates | None]:
     if asked.way != "candidates" or network is None:
         return asked, None
     candidates = candidates_of(
-        network.scaled, asked.context, asked.machine, asked.context.devices, asked.memory
+        network.scaled,
+        asked.context,
+        asked.machine,
+        asked.context.devices,
+        asked.memory,
+        asked.options.effort_name,
     )
     number = asked.options.candidate
     index = candidates.best if number is None else number - 1
@@ -156,7 +161,7 @@ def _searched(
         decide_optimizer=options.optimizer_parallel is not None,
         decide_recompute=options.recompute is not None,
         carried=carried,
-        effort="default" if options.effort is None else options.effort.value,
+        effort=options.effort_name,
     )
 
 
@@ -172,6 +177,7 @@ def _for_other_devices(asked: Request) -> ElasticPlan:
         horizon=asked.horizon,
         memory_limit=asked.memory,
         pinned={node: (rows, asked.outs.get(node)) for node, rows in asked.pinned.items()},
+        effort=asked.options.effort_name,
     )
 
 
@@ -189,6 +195,7 @@ def _in_stages(asked: Request) -> StagedPlan:
         memory_limit=asked.memory,
         decide_optimizer=options.optimizer_parallel is not None,
         decide_recompute=options.recompute is not None,
+        effort=options.effort_name,
     )
 
 

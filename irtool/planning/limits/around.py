@@ -20,6 +20,8 @@ Near = Mapping[Node, Strategy]
 
 _ROUNDS = 4
 """How often strategies around the best ones are looked at, at most."""
+_CASES = 2
+"""Searches with buckets of fused collectives opened and closed, each time."""
 _BETTER = 1e-3
 """Part of a step that is worth looking once more."""
 
@@ -38,7 +40,7 @@ def around_the_best(make: Callable[[Near], Model], limit: int | None) -> tuple[M
     model, best = make(near), inf
     for _ in range(_ROUNDS if model.left_out else 0):
         try:
-            choices = search(model, limit, most_cases=1).choices
+            choices = search(model, limit, most_cases=_CASES).choices
         except CannotPlan:
             break
         seconds = total_seconds(model, choices)

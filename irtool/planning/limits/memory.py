@@ -352,10 +352,6 @@ _CLOSE_CASES = 1e-5
 """Part of a step that is not worth another search."""
 
 
-_CLOSE_AROUND = 1e-2
-"""The same where not all strategies are looked at: another look at more of them brings more."""
-
-
 def search(model: Model, limit: int | None, most_cases: int = _MOST_CASES) -> Solution:
     """The cheapest choices that fit into a limit.
 
@@ -368,8 +364,8 @@ def search(model: Model, limit: int | None, most_cases: int = _MOST_CASES) -> So
     Raises:
         CannotPlan: there are none.
     """
-    close = _CLOSE_AROUND if model.left_out else _CLOSE_CASES
     first = _case(model, limit, Case())
+    close = max(_CLOSE_CASES, first.search.close)
     best, bound, rounds = first.choice, first.bound, first.search.rounds
     seconds = total_seconds(model, best.choices)
     cases, looked = [first], 1
@@ -439,7 +435,7 @@ def _case(
         CannotPlan: there are none.
     """
     if first is None:
-        own = Search(model, close=_CLOSE_AROUND if model.left_out else CLOSE)
+        own = Search.of(model)
     else:
         changed = model_of_case(model, case)
         enough = seconds - changed.constant if limit is None else inf

@@ -435,7 +435,7 @@ def _decided(
     model: Model, problem: Problem, decided: DecidedModes, limit: int | None, started: float
 ) -> _Counted:
     """The plan of a model, with what else is decided."""
-    own = Search(model)
+    own = Search.of(model)
     choice = Limited(own, decided.modes, decided if decided.recompute else None).cheapest(limit)
     elapsed = time.process_time() - started
     solution = Solution(choice.choices, choice.bound, own.rounds)

@@ -17,6 +17,7 @@ from irtool.planning.plans.decisions import DecidedModes
 from irtool.planning.scaling.folded import SHALLOW, FoldedMaker
 from irtool.planning.scaling.layers import Repeated, repeated_layers
 from irtool.planning.scaling.scaled import Scaled
+from irtool.planning.search.effort import EffortName
 from irtool.planning.search.operator_candidates import CannotPlan
 from irtool.planning.search.problem import planned_context, problem_of
 from irtool.planning.stages.micro_batch import batch_of, dataset_splits, micro_batch
@@ -92,7 +93,12 @@ class Candidates(Shown):
 
 
 def candidates_of(
-    network: Scaled, context: ParallelContext, machine: Machine, devices: int, limit: int | None
+    network: Scaled,
+    context: ParallelContext,
+    machine: Machine,
+    devices: int,
+    limit: int | None,
+    effort: EffortName = "default",
 ) -> Candidates:
     """Search everything together.
 
@@ -102,12 +108,13 @@ def candidates_of(
         machine: what things cost.
         devices: that there are.
         limit: bytes of one; None: as the machine has.
+        effort: how many strategies of operators are looked at.
 
     Raises:
         CannotPlan: not even one device can be planned for.
     """
     ranking = _Ranking(network, context, replace(machine, overlap=0.0), devices,
-                       limit or machine.memory_bytes)  # fmt: skip
+                       limit or machine.memory_bytes, effort)  # fmt: skip
     return ranking.ranked()
 
 
@@ -118,6 +125,7 @@ class _Ranking:
     machine: Machine
     devices: int
     limit: int
+    effort: EffortName
     candidates: list[Candidate] = field(default_factory=list[Candidate])
     searches: dict[tuple[int, int, bool], StageSearch | CannotPlan] = field(
         default_factory=dict[tuple[int, int, bool], "StageSearch | CannotPlan"]
@@ -297,7 +305,9 @@ class _Ranking:
         base = replace(self.context, parallel_optimizer=False)
         target = planned_context(base, devices)
         problem = problem_of(micro_batch(self.dump, micro), base, target, counts_all=not alone)
-        return StageSearch.of(problem, self.machine, micro, optimizer=False, recompute=False)
+        return StageSearch.of(
+            problem, self.machine, micro, optimizer=False, recompute=False, effort=self.effort
+        )
 
 
 def _cut_of(candidate: Candidate) -> tuple[int, int, int]:

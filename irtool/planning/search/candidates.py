@@ -319,7 +319,8 @@ def _splits(asked: _Asked) -> tuple[list[tuple[int, ...]], int]:
         splits.sort(key=lambda values: -prod(values))
         del splits[MOST:]
     elif space is not None and count > space.every:
-        splits = _around(splits, options, asked) if space.near else _coarse(options, asked)
+        near = _around(splits, options, asked) if space.near else _coarse(options, asked)
+        splits = list(dict.fromkeys([*near, *_plain(options)]))
     return splits, count - len(splits)
 
 
@@ -356,6 +357,14 @@ def _coarse(options: Sequence[Sequence[int]], asked: _Asked) -> list[tuple[int, 
         if len(splits) <= asked.space.few or fewer == options:
             return splits
         options = fewer
+
+
+def _plain(options: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
+    """Nothing cut, and each axis alone as often as it can be: whole plans are made of these."""
+    ones = (1,) * len(options)
+    yield ones
+    for axis, numbers in enumerate(options):
+        yield (*ones[:axis], max(numbers), *ones[axis + 1 :])
 
 
 def _around(

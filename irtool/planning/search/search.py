@@ -20,6 +20,8 @@ CLOSE = 1e-9
 """Part of a bound by which choices may be above it, and are the best."""
 ALSO_ASKED = 8
 """Other pairs whose price is asked for together with that of a pair in use."""
+CLOSE_AMONG_FEW = 1e-2
+"""The same where not all strategies are looked at: a look at others brings more."""
 PATIENCE = 16
 """Rounds after which twice as many are."""
 
@@ -54,6 +56,11 @@ class Search:
     """Prices that no plan is below, where those of the model are not such prices."""
     together: Together = field(init=False)
     """Results whose users are looked at together."""
+
+    @classmethod
+    def of(cls, model: Model) -> Search:
+        """The search of a model; where not all strategies are in it, it need not prove anything."""
+        return cls(model, close=CLOSE_AMONG_FEW if model.left_out else CLOSE)
 
     def __post_init__(self) -> None:
         self.lowered = lowered(self.model)

@@ -217,7 +217,7 @@ def model_of(
     outs: bool = True,
     hiding: Hiding | None = None,
     near: Mapping[Node, Strategy] | None = None,
-    effort: Effort = EFFORTS["default"],
+    effort: Effort = EFFORTS["full"],
     known: Known | None = None,
     loose: Collection[Node] = (),
 ) -> Model:

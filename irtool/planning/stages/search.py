@@ -17,15 +17,17 @@ import numpy as np
 
 from irtool.cluster.machine import Machine
 from irtool.ir.graph import Node
+from irtool.planning.limits.around import Near, around_the_best
 from irtool.planning.limits.memory import Limited
 from irtool.planning.limits.memory import search as search_plain
 from irtool.planning.limits.modes import Modes
 from irtool.planning.plans.decisions import DecidedModes
 from irtool.planning.plans.plan import Plan, plan_of_choices, refuse_illegal
+from irtool.planning.search.effort import EFFORTS, EffortName
 from irtool.planning.search.exact import Floats
 from irtool.planning.search.problem import Problem
 from irtool.planning.search.search import Search, Solution
-from irtool.planning.search.tables import Model, kept_bytes, model_of
+from irtool.planning.search.tables import Known, Model, kept_bytes, model_of
 from irtool.sharding.check import check
 from irtool.syntax.collector import CollectorPause
 
@@ -73,16 +75,25 @@ class StageSearch:
         *,
         optimizer: bool,
         recompute: bool,
+        effort: EffortName = "default",
     ) -> StageSearch:
-        """Build the tables.
+        """Build the tables, around the best strategies where not all are looked at.
 
         Raises:
             CannotPlan: an operator has no legal strategy.
         """
         started = time.process_time()
         structure = replace(problem.structure, micro_batches=micro_batches)
+        known = Known()
+
+        def make(near: Near) -> Model:
+            return model_of(
+                structure, machine, problem.current, {},
+                near=near, effort=EFFORTS[effort], known=known,
+            )  # fmt: skip
+
         with CollectorPause.over(0):
-            model = model_of(structure, machine, problem.current, {})
+            model, _ = around_the_best(make, None)
             decided = DecidedModes(model, optimizer=optimizer, recompute=recompute)
         spent = time.process_time() - started
         return cls(problem, model, decided, optimizer, recompute, spent)
@@ -99,7 +110,7 @@ class StageSearch:
             self.seconds += time.process_time() - started
             self.rounds += plain.rounds
             return Chosen(plain.choices, (0,) * len(plain.choices), plain.bound)
-        search = Search(self.model)
+        search = Search.of(self.model)
         choice = Limited(search, self.decided.modes).cheapest(None)
         self.seconds += time.process_time() - started
         self.rounds += search.rounds
@@ -134,7 +145,7 @@ class StageSearch:
             free if node in inside else self._frozen(variable, now.choices[variable], free)
             for variable, (node, free) in enumerate(zip(model.nodes, decided.modes, strict=True))
         ]
-        search = Search(model)
+        search = Search.of(model)
         try:
             limited = Limited(search, modes, decided if self.recompute else None)
             choice = limited.cheapest(limit)
@@ -162,7 +173,7 @@ class StageSearch:
         made = plan_of_choices(self.model, solution, self.problem.current, None, self.seconds)
         if not self.optimizer and not self.recompute:
             return made
-        unpriced = Limited(Search(self.model), self.decided.modes).choice(
+        unpriced = Limited(Search.of(self.model), self.decided.modes).choice(
             chosen.choices, chosen.modes
         )
         twins = dict(zip(self.model.structure.dump.nodes(), made.dump.nodes(), strict=True))

@@ -19,6 +19,7 @@ from irtool.ir.dump import Dump
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.plan import Plan, PlannedOperator, plan
 from irtool.planning.plans.step.report import StepCost, step_cost
+from irtool.planning.search.effort import EffortName
 from irtool.planning.search.problem import plain_dump, planned_context, problem_of
 from irtool.planning.search.tables import CannotPlan
 from irtool.planning.stages.maker import PipelineMaker
@@ -45,6 +46,7 @@ def staged_plan(
     memory_limit: int | None = None,
     decide_optimizer: bool = False,
     decide_recompute: bool = False,
+    effort: EffortName = "default",
 ) -> StagedPlan:
     """Cut a network into stages, and plan inside of each.
 
@@ -58,6 +60,7 @@ def staged_plan(
         memory_limit: bytes of one device; a stage that needs more is planned anew under it.
         decide_optimizer: whether optimizer parallel is decided weight by weight.
         decide_recompute: whether recomputation is decided operator by operator.
+        effort: how many strategies of operators are looked at.
 
     Raises:
         CannotPlan: it can't be cut like this; the message says what would have to change.
@@ -82,14 +85,15 @@ def staged_plan(
     plain = plain_dump(dump)
     problem = problem_of(micro_batch(plain, micro), context, target, counts_all=True)
     search = StageSearch.of(
-        problem, machine, micro, optimizer=decide_optimizer, recompute=decide_recompute
-    )
+        problem, machine, micro,
+        optimizer=decide_optimizer, recompute=decide_recompute, effort=effort,
+    )  # fmt: skip
     maker = PipelineMaker(search, machine, stages, micro, total)
     made = maker.best(memory_limit)
     return replace(
         made,
         unstaged=_unstaged(dump, context, machine, total),
-        unstaged_plan=_planned(dump, context, machine, total, memory_limit),
+        unstaged_plan=_planned(dump, context, machine, total, memory_limit, effort),
         memory_limit=memory_limit,
         inner=replace(
             made.inner,
@@ -168,13 +172,19 @@ def _beside_what_was(
 
 
 def _planned(
-    dump: Dump, context: ParallelContext, machine: Machine, devices: int, limit: int | None
+    dump: Dump,
+    context: ParallelContext,
+    machine: Machine,
+    devices: int,
+    limit: int | None,
+    effort: EffortName,
 ) -> float | None:
     """Seconds of a step as it is planned without stages; None where nothing fits."""
     try:
-        return plan(dump, context, machine, devices=devices, memory_limit=limit).after.seconds
+        made = plan(dump, context, machine, devices=devices, memory_limit=limit, effort=effort)
     except CannotPlan:
         return None
+    return made.after.seconds
 
 
 def _unstaged(dump: Dump, context: ParallelContext, machine: Machine, devices: int) -> float | None:

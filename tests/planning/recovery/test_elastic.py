@@ -14,6 +14,7 @@ from irtool.ir.dump import Dump
 from irtool.planning.cost.holdings import holdings, overlap, volume
 from irtool.planning.plans.plan import plain_dump, plan
 from irtool.planning.recovery.elastic import ElasticPlan, replan
+from irtool.planning.search.effort import EffortName
 from irtool.planning.search.tables import CannotPlan
 from irtool.sharding.network.context import ParallelContext
 
@@ -113,3 +114,14 @@ def test_a_dump_without_strategies_has_nothing_to_go_on_from(begin: Dump) -> Non
 def test_an_illegal_number_is_answered_with_legal_ones(begin: Dump) -> None:
     with pytest.raises(CannotPlan, match="8 or 16 would do"):
         replan(begin, CONTEXT, MACHINE, to=12)
+
+
+def test_a_quick_plan_for_more_devices_is_near_the_optimum() -> None:
+    gpt = irtool.load(str(SAMPLES / "gpt" / "step_parallel_begin_0018.ir"))
+    ways: tuple[EffortName, ...] = ("quick", "full")
+    quick, full = (
+        replan(gpt, CONTEXT, MACHINE, to=64, horizon=inf, effort=effort) for effort in ways
+    )
+    (made,) = quick.plans.values()
+    assert any("--effort full" in note for note in made.notes)
+    assert full.point.seconds * 0.999 <= quick.point.seconds <= full.point.seconds * 1.02

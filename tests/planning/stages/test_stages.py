@@ -262,3 +262,11 @@ def test_names_of_another_network_are_refused(halves: StagedPlan) -> None:
     other = {"parallel_strategy_item": {"Default/x-op0": {"parallel_strategy": [[1]], "stage": 0}}}
     with pytest.raises(NotExpressible, match="Default/x-op0"):
         staged_operator_file(halves, other)
+
+
+def test_stages_of_few_strategies_are_near_those_of_all(gpt: Dump) -> None:
+    full = staged_plan(gpt, CONTEXT, MACHINE, 2, devices=256, micro_batches=4, effort="full")
+    quick = staged_plan(gpt, CONTEXT, MACHINE, 2, devices=256, micro_batches=4, effort="quick")
+    assert not any("--effort" in note for note in full.inner.notes)
+    assert any("--effort full" in note for note in quick.inner.notes)
+    assert full.seconds * 0.999 <= quick.seconds <= full.seconds * 1.02

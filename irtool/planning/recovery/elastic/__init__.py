@@ -34,6 +34,7 @@ from irtool.planning.recovery.elastic.target import (
     target_of,
 )
 from irtool.planning.search.device_counts import device_count_problem, legal_counts
+from irtool.planning.search.effort import EffortName
 from irtool.planning.search.problem import planned_context
 from irtool.planning.search.tables import CannotPlan, Given
 from irtool.sharding.network.context import LARGEST_WORLD, ParallelContext
@@ -103,6 +104,7 @@ def replan(
     horizon: float = HORIZON,
     memory_limit: int | None = None,
     pinned: Mapping[Node, Given] | None = None,
+    effort: EffortName = "default",
 ) -> ElasticPlan:
     """Plan for the devices that are left, or for others, from what ran before.
 
@@ -120,6 +122,7 @@ def replan(
             for a faster step.
         memory_limit: bytes of one device.
         pinned: strategies that must be, by node of the dumps.
+        effort: how many strategies of operators are looked at.
 
     Returns:
         The chosen plan, its dump and context included, and the list that it was chosen from.
@@ -142,7 +145,9 @@ def replan(
     for count in counts:
         try:
             kinds.append(
-                target_of(begins, context, machine, old, count, available[:count], pinned or {})
+                target_of(
+                    begins, context, machine, old, count, available[:count], pinned or {}, effort
+                )
             )
             kinds[-1].fill(memory_limit)
         except CannotPlan as error:

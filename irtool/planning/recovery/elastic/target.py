@@ -10,17 +10,19 @@ from irtool.cluster.machine import Machine
 from irtool.ir.graph import Node
 from irtool.planning.cost.holdings import Holdings, StageDumps
 from irtool.planning.cost.kept import FIXED
-from irtool.planning.limits.memory import Limited
+from irtool.planning.limits.around import Near, around_the_best
+from irtool.planning.limits.memory import Limited, search
 from irtool.planning.limits.modes import plain_modes
 from irtool.planning.plans.plan import Plan, plan_of_choices
 from irtool.planning.recovery.elastic.transition import COMPILE_SECONDS, Extra, Extras, paid
 from irtool.planning.recovery.fetch import Fetch
 from irtool.planning.recovery.scale import scaled_plan
+from irtool.planning.search.effort import EFFORTS, EffortName
 from irtool.planning.search.exact import value_of
 from irtool.planning.search.problem import Problem, planned_context, problem_of
 from irtool.planning.search.search import Search, Solution
 from irtool.planning.search.shared_starts import seconds_above
-from irtool.planning.search.tables import CannotPlan, Given, Model, model_of
+from irtool.planning.search.tables import CannotPlan, Given, Known, Model, model_of
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.sharded_nodes import primitive
 
@@ -131,12 +133,13 @@ class Target:
             for weights in ((1, 1, 1), (1, 0, 0), (0, 1, 1)) if horizon < inf else ((0, 0, 0),):
                 choices: dict[int, tuple[int, ...]] = {}
                 for number, stage in self.stages.items():
+                    if horizon == inf:
+                        fastest = search(stage.model, limit)
+                        choices[number], self.bounds[number] = fastest.choices, fastest.bound
+                        continue
                     more = paid(stage.extras, horizon, weights, self.count, self.bandwidth)
                     modes = plain_modes(stage.model, more)
-                    choice = Limited(stage.search, modes).cheapest(limit)
-                    choices[number] = choice.choices
-                    if horizon == inf:
-                        self.bounds[number] = choice.bound
+                    choices[number] = Limited(stage.search, modes).cheapest(limit).choices
                 point = self.point(choices, horizon)
                 self.plans.append((point, choices))
 
@@ -176,6 +179,7 @@ def target_of(
     count: int,
     devices: Sequence[int | None],
     pinned: Mapping[Node, Given],
+    effort: EffortName = "default",
 ) -> Target:
     """The search for some number of devices.
 
@@ -196,12 +200,31 @@ def target_of(
         fixed = {
             problem.twins[node]: given for node, given in pinned.items() if node in problem.twins
         }
-        model = model_of(problem.structure, machine, fitted, fixed)
+        model = _model(problem, machine, fitted, fixed, effort)
         ranks = own.stage_ranks
         fetch = Fetch(ranks, tuple(devices[rank] for rank in ranks))
         extras = Extras(problem, fitted, model, fetch, old)
-        stages[number] = Stage(problem, fitted, Search(model), extras.all())
+        stages[number] = Stage(problem, fitted, Search.of(model), extras.all())
     return Target(count, fetch_bandwidth(machine), stages, [], {})
+
+
+def _model(
+    problem: Problem,
+    machine: Machine,
+    fitted: Mapping[Node, Given],
+    fixed: Mapping[Node, Given],
+    effort: EffortName,
+) -> Model:
+    """The tables of a stage, around the best strategies where not all are looked at."""
+    known = Known()
+
+    def make(near: Near) -> Model:
+        return model_of(
+            problem.structure, machine, fitted, fixed,
+            near=near, effort=EFFORTS[effort], known=known,
+        )  # fmt: skip
+
+    return around_the_best(make, None)[0]
 
 
 def _fitted(problem: Problem) -> dict[Node, Given]:
