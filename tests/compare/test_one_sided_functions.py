@@ -268,3 +268,32 @@ def test_other_arguments_show_where_both_are_computed_of_one_input(
     assert (found.first is not None) is is_accused
     if found.first is not None:
         assert "both, computed in double precision" in found.first.why
+
+
+def biased(way: str, noise: float = 0.0) -> list[Entry]:
+    """A product in half precision with a bias that is added to it, fused into it, or left out."""
+    x, w = half(numbers(64, 32) / 6), half(numbers(48, 32, seed=1) / 6)
+    bias = half(numbers(48, seed=3) * 2.9e-4)
+    exact = single(x) @ single(w).T * (1 + noise * numbers(64, 48, seed=2))
+    if way == "fused":
+        made = read = half(exact + single(bias))
+    else:
+        made = half(exact)
+        read = half(single(made) + single(bias)) if way == "added" else made
+    entries: list[Entry] = [("Functional.mystery.0.forward", (x, w), made)]
+    if way == "added":
+        entries.append(("Tensor.__add__.0.forward", (made, bias), read))
+    return [*entries, ("Torch.softmax.0.forward", (single(read), -1), softmax(single(read)))]
+
+
+@pytest.mark.parametrize(("way", "is_accused"), [("left out", True), ("fused", False)])
+@pytest.mark.parametrize("is_left", [True, False])
+def test_a_small_addition_of_one_side_shows_by_what_the_other_lacks(
+    tmp_path: Path, way: str, is_accused: bool, is_left: bool
+) -> None:
+    """It is less than twice the noise before it; what reads it is in Float32 by then."""
+    sides = biased("added"), biased(way, noise=1e-3)
+    found = compared(tmp_path, *(sides if is_left else sides[::-1]))
+    told = found.first.entered if found.first is not None else ""
+    assert ("the other side lacks that change" in told) is is_accused
+    assert (found.first is not None) is is_accused

@@ -256,14 +256,19 @@ class Entering:
             measure: how far it is apart.
         """
         reader, unit = self.judged.pair.left, self.unit(places)
-        if unit < _FINE or not measure.exact or reader.phase != "forward" or reader.is_module:
+        if not measure.exact or reader.phase != "forward" or reader.is_module:
+            return ""
+        if unit < _FINE and measure.error > _FINE:  # a loss reads in Float32 what was BFloat16
+            unit = max(self.true_units(places))
+        is_other = reader.type != self.judged.pair.right.type  # it may do what the call does
+        if unit < _FINE or is_other:
             return ""
         is_biased = is_comparable(measure) and abs(scale_of(measure)) > _HIDDEN_FACTOR * unit
         if not is_biased and measure.error <= _MOVED_UNITS * unit:
             return ""
         sides = self.judged.pair.left, self.judged.pair.right
         runs = self.left, self.right
-        return inserted_function(runs, self.makers, sides, places, self.before)
+        return inserted_function(runs, self.makers, sides, places, measure, self.before, unit)
 
     def from_between(self, places: Places, measure: Measure) -> str:
         """Of an input that is an earlier result on one side, and on the other has been changed.

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from irtool.compare.tensors.dtypes import is_float, roundoff
+from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.judging.bias import evenly, is_comparable, scale_of
 from irtool.compare.tensors.measuring.measure import Measure, Sides, measure_all
-from irtool.compare.tensors.model import Columns, Op, Places, TensorRun
+from irtool.compare.tensors.model import Op, Places, TensorRun
 from irtool.compare.tensors.pairing.makers import Makers
 from irtool.compare.tensors.semantics import family, is_random
 
@@ -26,6 +26,10 @@ _SHARE = 0.125
 """Units that a call may bring one way only; 4 sigma of rounding few elements are more."""
 _MOVED = 4.0
 """Units of the type that a call may move its input by, whichever way."""
+_DOUBT = 0.05
+"""What rounding may move the share of a function by that is missing, for it to be believed."""
+_NEARLY_ALL = 0.25
+"""How far that share may be from one."""
 _HAND_ON = frozenset(("view", "cast"))
 _LINEAR = frozenset(("product", "sum"))
 """Families whose factor other rules judge: a bare number may be rounded itself."""
@@ -67,7 +71,9 @@ def inserted_function(
     makers: Makers,
     readers: tuple[Op, Op],
     places: Places,
+    measure: Measure,
     before: float,
+    unit: float,
 ) -> str:
     """What such a function does to an input, in words; empty where there is none, or no effect.
 
@@ -76,7 +82,9 @@ def inserted_function(
         makers: operators without a partner.
         readers: the operator of either side that reads the input.
         places: of the input in both.
+        measure: of the input.
         before: the largest error before.
+        unit: roundoff of the coarsest type that the input has been through.
     """
     for which in (0, 1):
         side, other = runs[which].columns, runs[1 - which].columns
@@ -90,23 +98,45 @@ def inserted_function(
             continue
         (entry,) = measure_all(Sides(side, other, [(source, places[1 - which])]))
         (effect,) = measure_all(Sides(side, side, [(source, places[which])]))
-        unit = roundoff(side.dtypes[places[which]])
         if not (entry.exact and effect.exact) or entry.error > _UNITS * max(before, unit):
             continue
         name = calls[0].name if len(calls) == 1 else f"{calls[0].name} to {calls[-1].name}"
+        size = math.prod(side.shapes[source])
         alone = f" goes through {name} on the {('left', 'right')[which]} alone, which "
-        if families - _LINEAR and _is_biased(effect, side, places[which], len(calls)):
+        if families - _LINEAR and _is_biased(effect, size, unit, len(calls)):
             return f"{alone}makes it {scale_of(effect):+.2%} longer: rounding does not"
         moved = _MOVED * unit * math.sqrt(len(calls))
         if effect.error > max(moved, 2 * entry.error):
             return f"{alone}moves it by {effect.error:.2g}: more than rounding does"
+        is_made_up = makers.has_call_after(1 - which, readers[1 - which], _MOST_CALLS)
+        if not is_made_up and effect.error > unit and is_missing(measure, effect, entry, size):
+            return f"{alone}changes it by {effect.error:.2g}: the other side lacks that change"
     return ""
 
 
-def _is_biased(effect: Measure, columns: Columns, place: int, calls: int) -> bool:
+def is_missing(measure: Measure, effect: Measure, entry: Measure, size: int) -> bool:
+    """Whether one side lacks what a function of the other changes, however much rounding there is.
+
+    With *d* what the function changes and *r* what the other side reads, the share of *d* that is
+    missing in *r* is ⟨out − r, d⟩ / ⟨d, d⟩: 1 where the function is missing, 0 where something else
+    does the same; rounding, which knows nothing of *d*, moves it by ‖in − r‖ / (‖d‖ √n).
+
+    Args:
+        measure: of what comes out of the function and what the other side reads.
+        effect: of what goes into the function and what comes out of it.
+        entry: of what goes into it and what the other side reads.
+        size: number of elements, *n*.
+    """
+    change = effect.distance
+    if not change or entry.distance > _DOUBT * change * math.sqrt(size):
+        return False
+    share = (measure.distance**2 + change**2 - entry.distance**2) / (2 * change**2)
+    return abs(share - 1) < _NEARLY_ALL
+
+
+def _is_biased(effect: Measure, size: int, unit: float, calls: int) -> bool:
     """Whether the factor between what goes in and what comes out is more than rounding."""
     if not effect.exact or not is_comparable(effect):
         return False
-    unit = roundoff(columns.dtypes[place])
-    share = evenly(math.prod(columns.shapes[place]), _SHARE)
+    share = evenly(size, _SHARE)
     return abs(scale_of(effect)) > unit * share * math.sqrt(calls)

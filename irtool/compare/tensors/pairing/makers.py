@@ -52,6 +52,21 @@ class Makers:
                 maker = op
         return maker
 
+    def has_call_after(self, which: int, op: Op, most: int) -> bool:
+        """Whether an unpaired call that computes something follows an operator soon.
+
+        Args:
+            which: 0 for the left run, 1 for the right one.
+            op: the operator.
+            most: how many operators behind it are looked at.
+        """
+        return any(
+            op.index < other.index <= op.index + most
+            and other.phase == op.phase
+            and family(other.type) not in _HAND_ON
+            for other in self._free[which]
+        )
+
     def origin(self, which: int, maker: Op) -> Op:
         """Of a maker that was given NaN or infinity: the unpaired operator where they begin."""
         broken = self._runs[which].columns.broken
