@@ -151,7 +151,13 @@ def exchange_ranks(node: Node, rank: int) -> tuple[int, ...] | None:
 
 
 def collectives(dump: DumpModel, device_num: int | None = None) -> tuple[Collective, ...]:
-    """Every collective of a dump, in printed order."""
+    """Every collective of a dump, in printed order.
+
+    Args:
+        dump: whose.
+        device_num: devices of the run, for groups of all devices; None: as the dump's own groups
+            tell it.
+    """
     candidates = (collective(node, device_num) for node in dump.nodes(where=is_collective))
     return tuple(item for item in candidates if item is not None)
 

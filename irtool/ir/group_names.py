@@ -36,7 +36,14 @@ def text_hash(text: str) -> int:
 
 
 def group_name(ranks: Iterable[int], device_num: int | None = None, target: str = "Ascend") -> str:
-    """The name of the group of these ranks; with ``device_num``, that of the world if it is all."""
+    """The name that MindSpore gives the group of some ranks: their number and a hash.
+
+    Args:
+        ranks: global ranks, in any order; the name does not depend on it.
+        device_num: devices of the run, so that the group of all is called by its own name; None:
+            no group is taken for that of all.
+        target: ``GPU`` or ``Ascend``, whose groups of all devices have different names.
+    """
     ordered = sorted(ranks)
     if device_num is not None and len(ordered) == device_num:
         return WORLD_GROUPS[1] if target.upper() == "GPU" else WORLD_GROUPS[0]
@@ -51,6 +58,14 @@ def decode(
     Tried are the ``candidates``, then the groups that arise from device matrices: ranks at a
     constant stride, and those closed over two such strides. Suffixes of derived names
     (``…_all2all``, ``…Send``, ``…backward``, …) don't matter.
+
+    Args:
+        name: of the group, as dumps and logs have it.
+        device_num: devices of the run.
+        candidates: groups to try first, their ranks in ascending order.
+
+    Returns:
+        Global ranks in ascending order; None where no group that is tried has the name.
     """
     if name.startswith(WORLD_GROUPS):
         return tuple(range(device_num))
@@ -81,6 +96,14 @@ def search(name: str, at_least: int = 1, at_most: int = MOST_DEVICES) -> tuple[i
     A hash of 64 bits that agrees is no coincidence, so the first group found is the one.  Tried
     are worlds from ``at_least`` devices on, doubling, and in each the groups whose strides divide
     it.  The work is bounded: groups of many ranks in large worlds may not be found.
+
+    Args:
+        name: of the group, as dumps and logs have it.
+        at_least: devices that the run has in any case.
+        at_most: devices of the largest world to look into.
+
+    Returns:
+        Global ranks in ascending order.
     """
     parsed = _parsed(name)
     if parsed is None:

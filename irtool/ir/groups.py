@@ -85,7 +85,18 @@ def devices(dump: DumpModel) -> Devices:
 def group_ranks(
     node: Node, attributes: Attributes, group: str | None, device_num: int | None
 ) -> tuple[tuple[int, ...] | None, RanksFrom | None]:
-    """Global ranks of a node's group, and how they were found; None where they cannot be known."""
+    """Global ranks of a node's group, and how they were found.
+
+    Args:
+        node: that communicates.
+        attributes: of its primitive.
+        group: the group's name among them; None: it has none.
+        device_num: devices of the run; None: as the dump's own groups tell it.
+
+    Returns:
+        Ranks in ascending order, with what tells them: lists on the node go before another node of
+        the same group, and that before the name. Both None where nothing tells them.
+    """
     ranks, found_in = _listed_ranks(node, attributes)
     if ranks is not None:
         return ranks, found_in
@@ -147,7 +158,18 @@ def plain_name(group: str) -> tuple[int, ...] | None:
 def peer_rank(
     op: str, attributes: Attributes, group: str | None, ranks: tuple[int, ...] | None
 ) -> int | None:
-    """The other end's global rank: ``dest_rank`` counts inside the group."""
+    """The global rank at the other end of a Send or Receive.
+
+    Args:
+        op: ``Send``, or else a Receive.
+        attributes: of its primitive: ``dst_global_rank`` and ``src_global_rank`` are global,
+            ``dest_rank`` and ``src_rank`` count inside the group.
+        group: the group's name; in that of all devices both countings are one.
+        ranks: of the group.
+
+    Returns:
+        None where neither is there, or the group's ranks are needed and not known.
+    """
     known = integer_attribute(attributes, "dst_global_rank" if op == "Send" else "src_global_rank")
     if known is not None:
         return known if is_rank(known) else None

@@ -71,7 +71,13 @@ _IN_FULL: Mapping[Unit, str] = {"bytes": " B", "seconds": " s"}
 
 
 def told_apart(left: float, right: float, unit: Unit) -> tuple[str, str]:
-    """Two values as people read them; in full where they differ and would be written alike."""
+    """Two values as people read them; in full where they differ and would be written alike.
+
+    Args:
+        left: in the unit itself: bytes, seconds, …
+        right: likewise.
+        unit: of both.
+    """
     texts = quantity_text(left, unit), quantity_text(right, unit)
     if left == right or texts[0] != texts[1]:
         return texts
@@ -138,7 +144,12 @@ def error_text(error: float) -> str:
 
 
 def part_text(part: int, total: int) -> str:
-    """``13 of 94 (13.8 %)``."""
+    """``13 of 94 (13.8 %)``.
+
+    Args:
+        part: how many.
+        total: of how many; of none the text is ``0 of 0``, without a share.
+    """
     if not total:
         return "0 of 0"
     return f"{count_text(part)} of {count_text(total)} ({share_text(part / total)})"
@@ -150,7 +161,12 @@ def ratio(part: float, total: float) -> float | None:
 
 
 def plural(number: int, noun: str) -> str:
-    """``1 node``, ``2 nodes``, ``3 passes``, ``4 entries``."""
+    """``1 node``, ``2 nodes``, ``3 passes``, ``4 entries``.
+
+    Args:
+        number: how many.
+        noun: in the singular, and with a regular plural.
+    """
     if number == 1:
         return f"1 {noun}"
     if noun.endswith("y") and not noun.endswith(("ay", "ey", "oy", "uy")):

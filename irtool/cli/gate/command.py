@@ -13,6 +13,7 @@ from irtool.cli.configuration import read_configuration
 from irtool.cli.declared import with_options
 from irtool.cli.gate.budget import BAD_BUDGET, Budgeted, judge, limits_of, write_trend
 from irtool.cli.gate.inputs import (
+    Pair,
     alone_for,
     contexts_of,
     of_ranks,
@@ -131,22 +132,14 @@ def command(
         raise Failure("no rule of the gate is selected", hint="irtool rules lists GAT001, …")
     limits = limits_of(configuration, options.budget or (), options.rank)
     _check_question(old, new, limits, options)
-    pairs = (
-        alone_for(old, options.rank, options.graph)
-        if new is None
-        else pairs_for(old, new, options.rank, options.graph)
-    )
-    findings: list[Finding] = []
-    damaged = False
-    for pair in pairs if new is not None else ():
-        left, right = read_pair(pair)
-        damaged = damaged or bool(left.problems or right.problems)
-        findings += of_ranks(run_gate(GateFacts(left, right), rules, _failed), pair.ranks)
+    place = options.rank, options.graph
+    pairs = alone_for(old, *place) if new is None else pairs_for(old, new, *place)
+    findings, damaged = _regressions(pairs if new is not None else (), rules)
     over = _budget_rule(rules, bool(options.budget))
     limits = limits if over is not None else ()
     judged = None
     if limits or options.trend is not None:
-        alone = [] if new is None else without_golden(pairs, new, options.rank, options.graph)
+        alone = [] if new is None else without_golden(pairs, new, *place)
         wanted = limits if options.trend is None else ()
         judged = judge(
             [*pairs, *alone], limits, over or OverBudget(), configuration, asked.machine,
@@ -168,6 +161,17 @@ def command(
             write_trend(options.trend, options.trend_page, judged, limits)
         _check_judged(judged)
     return status_of(asked, report) or int(damaged)
+
+
+def _regressions(pairs: Sequence[Pair], rules: Sequence[GateRule]) -> tuple[list[Finding], bool]:
+    """What the rules find in each pair, and whether part of a dump could not be read."""
+    findings: list[Finding] = []
+    damaged = False
+    for pair in pairs:
+        left, right = read_pair(pair)
+        damaged = damaged or bool(left.problems or right.problems)
+        findings += of_ranks(run_gate(GateFacts(left, right), rules, _failed), pair.ranks)
+    return findings, damaged
 
 
 def _check_question(

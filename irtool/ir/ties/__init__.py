@@ -72,6 +72,13 @@ def ties_between(begin: Dump, validate: Dump) -> Ties:
     Calls are inlined in both.  Tieable are the operators of ``begin``; in ``validate`` the nodes
     that differentiation, recomputation and the parallel passes added are no candidates.  An
     operator that a pass removed or replaced stays untied.
+
+    Args:
+        begin: the earlier dump.
+        validate: the later one.
+
+    Returns:
+        Pairs of the node of ``begin`` and that of ``validate``, each once.
     """
     matcher = Matcher(Side(begin), Side(validate))
     matcher.run()

@@ -351,7 +351,15 @@ class Runner(ABC):
 
 
 def step_of(graph: Graph, node: Node) -> Step:
-    """A statement with what its operands stand for; a literal's references as a tuple."""
+    """A statement with what its operands stand for; a literal's references as a tuple.
+
+    Args:
+        graph: whose statement it is: numbers and labels are looked up there.
+        node: the statement.
+
+    Returns:
+        The step, whose ``function`` is what a call or closure runs; None of a primitive.
+    """
     sources: list[Source | tuple[Source, ...]] = []
     for operand, source in zip(node.operands, node.inputs, strict=True):
         nested = tuple(nested_references(operand)) if source is operand else ()
