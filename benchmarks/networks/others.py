@@ -78,7 +78,8 @@ class Images(nn.Cell):
             self.resize = mesh.shard(ops.ResizeNearestNeighbor((16, 16)), ("dp", c_out, None, None))
         elif self.last == "transpose":
             self.up = weight("up.weight", out, channels, 2, 2)
-            up = ops.Conv2DTranspose(channels, 2, pad_mode="same", stride=2)
+            # As its gradient reads it: channels of what it is given, as nn.Conv2dTranspose says.
+            up = ops.Conv2DTranspose(out, 2, pad_mode="same", stride=2)
             self.deconv = mesh.shard(up, ("dp", None, None, None), (None, None, None, None))
         elif self.last == "flat":
             self.flat = mesh.shard(ops.Flatten(), ("dp", None, None, None))
