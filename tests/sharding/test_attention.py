@@ -149,6 +149,17 @@ def test_a_cache_split_along_its_sequence_is_combined() -> None:
     assert legal.collectives[0].ranks == (0, 2)
 
 
+@pytest.mark.parametrize(
+    ("sums", "verdict"),
+    [([1], "legal"), ([4, 32, 1, 1], "legal"), ([4, 32], "unknown"), ([4, 32, 1], "unknown")],
+)
+def test_sums_of_an_attention_have_no_form_or_four_axes(sums: list[int], verdict: str) -> None:
+    what = call("FusedInferAttentionScore", [4, 1, 4096], [[4, 1024, 4096]], [[4, 1024, 4096]],
+                *((None,) * 21), 32, 1.0, 2147483647, 0, 0, 0, 0, 1, 0, 0, True, 0, 0,
+                out=([4, 1, 4096], sums))  # fmt: skip
+    assert judged(what, ((2, 1, 2), (2, 1, 2), (2, 1, 2))).verdict == verdict
+
+
 def test_routing() -> None:
     what = call("TopKRouter", [4, 16, 2], 3, 4, 0, out=([4, 4, 3], [4, 16, 2]))
     assert judged(what, ((2, 1, 1),)).output_slices == ((2, 4, 3), (2, 16, 2))

@@ -83,6 +83,31 @@ def test_broadcast() -> None:
     assert judged(what, ((2, 4),)).output_maps == ((-1, 1, 0),)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "is_legal"), [((), False), ((1,), False), ((1, 1), True), ((1, 1, 1), True)]
+)
+def test_a_broadcast_that_splits_nothing_is_checked_by_its_layout_alone(
+    strategy: tuple[int, ...], is_legal: bool
+) -> None:
+    """A longer strategy passes, a shorter one leaves the layout without axes to point at."""
+    found = judged(call("BroadcastTo", [1, 8], (16, 8), out=[16, 8]), (strategy,))
+    assert (found.verdict == "legal") == is_legal
+    if is_legal:
+        assert found.output_slices == ((16, 8),)
+    else:
+        assert reason(found)[0] == "layout"
+
+
+@pytest.mark.parametrize(("strategy", "is_legal"), [((1, 4), True), ((2, 1), False)])
+def test_a_dimension_that_is_broadcast_stays_whole(
+    strategy: tuple[int, ...], is_legal: bool
+) -> None:
+    """Of two rows, which stand for sixteen, no device can hold one."""
+    found = judged(call("BroadcastTo", [2, 8], (16, 8), out=[16, 8]), (strategy,))
+    assert (found.verdict == "legal") == is_legal
+    assert is_legal or reason(found)[0] == "axis-split"
+
+
 def test_reshape_takes_the_layouts_of_its_neighbours() -> None:
     what = call("Reshape", [16, 8], (4, 32), out=[4, 32])
     source = TensorLayout((2, 4), (1, -1), (16, 8))
