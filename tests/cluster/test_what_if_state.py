@@ -104,7 +104,7 @@ def weight(
     shape: tuple[int, ...] | None, size: int | None, ranks: int, full: int | None = None
 ) -> Weight:
     own = StaticTensor("w", "parameters", "w", "", size, "Float32", shape, 1)
-    return Weight(own, 0, 0, tuple(range(ranks)), None, None, full)
+    return Weight(own, 0, 0, tuple(range(ranks)), None, None, full, 0)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,9 @@ class Side:
 
 def pairs(left: Side, right: Side, **options: object) -> list[tuple[str, str, str]]:
     found = pair_operators(left.run(), right.run(), **options)  # type: ignore[arg-type]
+    places = [pair.left.index for pair in found]
+    assert places == sorted(set(places)), "each once, in the order of the left dump"
+    assert len({pair.right.index for pair in found}) == len(found)
     return [(pair.left.name, pair.right.name, pair.how) for pair in found]
 
 
@@ -58,6 +61,15 @@ def named(*names: str, **more: object) -> Side:
     for name in names:
         side.call(name, name.partition(".")[0], **more)  # type: ignore[arg-type]
     return side
+
+
+def test_pairs_stand_in_the_order_of_the_left_dump_whatever_told_them() -> None:
+    """What the map says is paired first, though it ran last."""
+    names = ("relu.0", "exp.0", "tanh.0", "sin.0")
+    found = pairs(named(*names), named(*names), given={"sin.0": "sin.0", "exp.0": "exp.0"})
+    assert [(left, how) for left, _, how in found] == [
+        ("relu.0", "order"), ("exp.0", "map"), ("tanh.0", "order"), ("sin.0", "map"),
+    ]  # fmt: skip
 
 
 def test_calls_in_the_same_order() -> None:

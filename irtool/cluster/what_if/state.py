@@ -49,7 +49,7 @@ class Weight:
     gradient: Collective | None
     gather: Collective | None
     full_bytes: int | None
-    gradient_bytes: int = 0
+    gradient_bytes: int
 
     @property
     def name(self) -> str:
