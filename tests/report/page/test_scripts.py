@@ -12,10 +12,11 @@ from typing import get_args
 import pytest
 
 import irtool
-from irtool.report.model import Answer, Explorer, Report
+from irtool.report.model import Explorer
 from irtool.report.page.graph.data import graph_data
-from irtool.report.page.write import render_page, without_comments
+from irtool.report.page.write import without_comments
 from irtool.report.picture.overlay import Overlay, OverlaySeverity
+from tests.report.page.test_write import page, payload
 
 ROOT = Path(__file__).resolve().parents[3]
 ASSETS = files("irtool.report.page") / "assets"
@@ -27,10 +28,10 @@ def text_of(name: str) -> str:
 
 
 def test_a_page_with_a_graph_holds_every_script() -> None:
-    page = render_page(Report("t", Answer("a"), [Explorer("g", {})]))
+    text = page(Explorer("g", {}))
     assert len(SCRIPTS) > 5
     for name in SCRIPTS:
-        assert without_comments(text_of(name)) in page, name
+        assert without_comments(text_of(name)) in text, name
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -121,6 +122,10 @@ def test_the_types_name_what_is_written(samples: Path) -> None:
     assert fields("OverlayData") == data["overlays"][0].keys()
     assert words("TextColumn") | words("NumberColumn") | {"facts"} == data["nodes"].keys()
     assert words("GroupTextColumn") | {"parent"} == data["groups"].keys()
+
+
+def test_the_types_name_what_a_page_holds() -> None:
+    assert fields("PageData") == payload(page()).keys()
 
 
 def test_the_types_know_every_severity() -> None:
