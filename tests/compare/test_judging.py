@@ -386,3 +386,21 @@ def test_figures_show_values_that_have_been_rounded_on_their_way(
     ]
     found = compared(tmp_path, calls[0], calls[1], False)
     assert (found.first is None) == (type_ is np.float16)
+
+
+@pytest.mark.parametrize(("norm", "is_fault"), [(1e-9, False), (1e-1, True)])
+def test_a_gradient_of_a_bias_that_cancels_is_rounding(
+    tmp_path: Path, norm: float, is_fault: bool
+) -> None:
+    draw = np.random.default_rng(11)
+    x, w, g = (single(draw.normal(size=size)) for size in ((32, 8), (8, 8), (32, 8)))
+    forward: Entry = ("Functional.linear.0.forward", [x, w, single(np.zeros(8))], x @ w.T)
+    sides: list[list[Entry]] = []
+    for _ in range(2):
+        rest = draw.normal(size=8)
+        bias = single(rest / np.linalg.norm(rest) * norm)
+        made = [g @ w, g.T @ x, bias]
+        sides.append([forward, ("Functional.linear.0.backward", [g], made)])
+    judged = compared(tmp_path, *sides).judged[-1]
+    assert judged.pair.left.phase == "backward"
+    assert (judged.verdict == "introduces error") == is_fault

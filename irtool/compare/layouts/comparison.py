@@ -199,7 +199,7 @@ def _settle(
             (
                 item.op.index,
                 1,
-                _of_replica(_owned(item, comparison, chain, ranks, is_left), is_left),
+                _of_replica(_owned(item, comparison, chain, ranks, is_left), ranks, is_left),
             )
             for item in logical.replicas[:1]
         ),
@@ -240,13 +240,9 @@ def _name_own(first: Judged, logical: Logical, ranks: Ranks, is_left: bool) -> N
     reader = (first.pair.left, first.pair.right)[is_left]
     label = logical.run.columns.labels[first.output[is_left]]
     common = {op.name for op in logical.run.ops}
-    text = label.partition(".")[2]
-    if reader.node is not None and label.startswith("input") and text.isdecimal():
-        source = operand(reader.node, int(text))
-        made = None if source is None else node_ops(ranks.lead).get(source[0])
-        if made is not None and family(made.type) == "collective":
-            _set_maker(first, made, is_left)
-            return
+    if (collective := _collective_before(reader, label, ranks)) is not None:
+        _set_maker(first, collective, is_left)
+        return
     import numpy as np
 
     for rank in first.ranks:
@@ -261,6 +257,16 @@ def _name_own(first: Judged, logical: Logical, ranks: Ranks, is_left: bool) -> N
             if any(value is not None and np.array_equal(value.ravel(), read.ravel())
                    for value in made):  # fmt: skip
                 _set_maker(first, op, is_left)
+
+
+def _collective_before(op: Op, label: str, ranks: Ranks) -> Op | None:
+    """The collective that gives an operand, None where another operator does."""
+    text = label.partition(".")[2]
+    if op.node is None or not label.startswith("input") or not text.isdecimal():
+        return None
+    source = operand(op.node, int(text))
+    made = None if source is None else node_ops(ranks.lead).get(source[0])
+    return made if made is not None and family(made.type) == "collective" else None
 
 
 def _set_maker(first: Judged, op: Op, is_left: bool) -> None:
@@ -291,14 +297,17 @@ def _owned(
     return replica
 
 
-def _of_replica(replica: OtherReplica, is_left: bool) -> Judged:
+def _of_replica(replica: OtherReplica, ranks: Ranks, is_left: bool) -> Judged:
     what = "data or a parameter" if replica.is_given else "a tensor that all of them hold whole"
     which = ", ".join(map(str, replica.ranks))
+    op, label = replica.op, replica.label
+    if (made := _collective_before(op, label, ranks)) is not None:
+        op, label = made, "its result"
     why = (
-        f"{replica.label}, {what}, is not the same on rank{'s' * (len(replica.ranks) > 1)} {which} "
+        f"{label}, {what}, is not the same on rank{'s' * (len(replica.ranks) > 1)} {which} "
         f"as on the ranks that hold the same part: {error_text(replica.error)} relative"
     )
-    judged = _alone(replica.op, why, replica.error, is_left)
+    judged = _alone(op, why, replica.error, is_left)
     judged.ranks = replica.ranks
     return judged
 

@@ -259,7 +259,8 @@ class Judge:
         floors = 0
         notes: list[str] = []
         cancelled = 0.0
-        if judged.pair.left.is_module and not judged.pair.left.inputs:  # of all its parameters
+        is_of_parameters = judged.pair.left.is_module and not judged.pair.left.inputs
+        if is_of_parameters or (judged.pair.left.phase == "backward" and len(outputs) > 1):
             unit = coarsest([left.dtypes[places[0]] for places, _ in outputs])
             largest = max((m.left for _, m in outputs if m.left >= 0), default=0.0)
             cancelled = max(_CANCELLED, unit) * largest
@@ -275,7 +276,8 @@ class Judge:
                     return
                 continue
             explained, floor = self._budget(judged.pair, (places, measure), inputs, hidden)
-            floor = max(floor, cancelled)
+            if is_of_parameters or len(left.shapes[places[0]]) == 1:  # a bias, a scale
+                floor = max(floor, cancelled)
             least = min(measure.left, measure.right)
             if max(measure.left, measure.right) < floor or 0 < least < floor:
                 floors += 1
