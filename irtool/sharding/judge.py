@@ -63,9 +63,22 @@ def judge(
     out_layout: Sequence[UserLayout | TensorLayout] | None = None,
     out_strategy: Strategy | None = None,
 ) -> Judgement:
-    """Judge a call under a strategy (None: MindSpore makes one) or under the user's layouts.
+    """Judge a call under a strategy or under the user's layouts, as MindSpore would.
 
-    Layouts are one a tensor input, and one a tensor output.
+    Args:
+        call: the operator with its operands, results and attributes.
+        strategy: one tuple of splits a tensor input; None: MindSpore makes one.
+        context: devices of a stage, and the settings that rules depend on.
+        in_layout: in place of a strategy, a layout a tensor input.
+        out_layout: likewise a layout a tensor output.
+        out_strategy: one tuple of splits a tensor output, where the operator takes it.
+
+    Returns:
+        Legal, with layouts and what is communicated; illegal, with the check that refuses it; or
+        unknown, with the reason; an error in a rule makes it unknown too.
+
+    Raises:
+        RuleError: the table of operators can't be read.
     """
     used = strategy or ()
     rule_of(call.op)  # a table that can't be read is nobody's doubt about this call
@@ -142,7 +155,13 @@ def judge_configured(
 
 
 def unknown(reason: str, strategy: Strategy, context: Context) -> Judgement:
-    """The judgement where a rule does not know, or nobody could ask it."""
+    """The judgement where a rule does not know, or nobody could ask it.
+
+    Args:
+        reason: why, for people.
+        strategy: that was asked about; empty where none was.
+        context: whose devices the judgement is for.
+    """
     return Judgement("unknown", strategy, (Reason("unknown", reason, ""),), devices=context.devices)
 
 

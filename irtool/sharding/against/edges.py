@@ -42,8 +42,11 @@ def compare_edges(
 ) -> Edges:
     """Compare every predicted edge whose consumer is still there.
 
-    ``later``: nodes behind each node of the begin dump; ``reshapes``: whether Reshapes count, which
-    later passes merge and drop.
+    Args:
+        report: what ``check`` predicts of the begin dump.
+        around: both dumps, and what is known of the nodes in them.
+        later: by node of the begin dump, those of the later one that it became.
+        reshapes: whether Reshapes count, which later passes merge and drop.
     """
     differences: list[Difference] = []
     unmatched: list[Unmatched] = []

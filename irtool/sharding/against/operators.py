@@ -124,7 +124,12 @@ def compare_collectives(
     """Collectives that operators bring with them, operator by operator.
 
     Those of operators that were not found are compared as a whole: equal ones cancel out.
-    ``is_end``: the later dump is of right after the parallel pass.
+
+    Args:
+        report: what ``check`` predicts of the begin dump.
+        later: by node of the begin dump, those of the later one that it became.
+        causes: of each collective of the later dump, why it is there.
+        is_end: the later dump is of right after the parallel pass.
     """
     by_operator: dict[Node, list[tuple[Key, Cause]]] = {}
     lost: list[tuple[Key, Cause]] = []

@@ -612,7 +612,16 @@ def _waits(judged: Judged) -> bool:
 
 
 def edge_dtype(consumer: Node, position: int, item: int) -> str:
-    """The element type of one operand (of one item of it, if it is a tuple)."""
+    """The element type of one operand.
+
+    Args:
+        consumer: whose operand.
+        position: of the operand.
+        item: of a tuple, counted from 0; beyond its end, and of a tensor, the last there is.
+
+    Returns:
+        ``Float32`` and the like; "" where the dump prints no type.
+    """
     types = consumer.input_types
     abstract = types[position] if position < len(types) else None
     dtypes = [dtype or "" for dtype, _ in abstract.tensors] if abstract is not None else []
@@ -620,7 +629,12 @@ def edge_dtype(consumer: Node, position: int, item: int) -> str:
 
 
 def tensor_bytes(dtype: str | None, shape: tuple[int, ...]) -> int | None:
-    """Bytes of a tensor; None if a size or the element type is not known."""
+    """Bytes of a tensor; None if a size or the element type is not known.
+
+    Args:
+        dtype: the element type, as dumps print it.
+        shape: local or whole; a negative size is unknown.
+    """
     bits = BITS.get(dtype or "")
     if bits is None or any(size < 0 for size in shape):
         return None

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from math import prod
 
 from irtool.ir.group_names import group_name
-from irtool.ir.types import BITS
+from irtool.sharding.network.communications import edge_dtype, tensor_bytes
 from irtool.sharding.network.report import CheckResult, ParameterReport, RedistributionReport
 from irtool.sharding.redistribution import RedistributionStep
 
@@ -55,27 +54,27 @@ def moves(edge: RedistributionReport) -> bool:
 
 
 def step_bytes(edge: RedistributionReport, step: RedistributionStep) -> int | None:
-    """What one device puts into a step of a redistribution."""
-    types = edge.consumer.input_types
-    abstract = types[edge.input] if edge.input < len(types) else None
-    if abstract is None or any(size < 0 for size in step.input_shape):
-        return None
-    dtypes = [dtype for dtype, _ in abstract.tensors] or [""]
-    bits = BITS.get(dtypes[min(edge.item, len(dtypes) - 1)] or "")
-    return None if bits is None else prod(step.input_shape) * bits // 8
+    """Bytes that one device puts into a step of a redistribution.
+
+    Args:
+        edge: the redistribution, whose consumer tells the element type.
+        step: one of its operators.
+
+    Returns:
+        None where a size or the element type is not known.
+    """
+    return tensor_bytes(edge_dtype(edge.consumer, edge.input, edge.item), step.input_shape)
 
 
 def parameter_bytes(parameter: ParameterReport) -> tuple[int | None, int | None]:
     """Bytes of the slice that operators see, and of what a device stores."""
     kind = parameter.parameter.type
-    bits = BITS.get((kind.dtype if kind else None) or "")
-    if bits is None:
-        return None, None
-    sizes = [
-        None if shape is None or any(size < 0 for size in shape) else prod(shape) * bits // 8
+    dtype = kind.dtype if kind else None
+    seen, stored = (
+        None if shape is None else tensor_bytes(dtype, shape)
         for shape in (parameter.base, parameter.slice)
-    ]
-    return sizes[0], sizes[1]
+    )
+    return seen, stored
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,18 @@ def reshape_chain(
     *,
     enable_alltoall: bool,
 ) -> tuple[RedistributionStep, ...] | None:
-    """The chain that a Reshape of unknown sizes is replaced by, or None if it is not known."""
+    """The chain that a Reshape of unknown sizes is replaced by.
+
+    Args:
+        source: how its operand lies; an unknown size is negative.
+        target: how its result is to lie.
+        devices: ranks of the stage.
+        rank: whose chain.
+        enable_alltoall: whether AlltoAll may move a split from one dimension to another.
+
+    Returns:
+        Operators in the order in which they run; None if it is not known.
+    """
     unknown = [layout.tensor_shape.count(DYNAMIC) for layout in (source, target)]
     if unknown[1] == 1 and _joins_rows(source, target):
         return (RedistributionStep(RESHAPE, source.slice_shape, target.slice_shape),)
@@ -126,10 +137,16 @@ def _forgotten(steps: tuple[RedistributionStep, ...]) -> Iterator[Redistribution
 def gather_and_slice(
     source: TensorLayout, target: TensorLayout, devices: tuple[int, ...], rank: int
 ) -> tuple[RedistributionStep, ...] | None:
-    """The chain of such a Reshape, or None where another way is taken.
+    """The chain of such a Reshape through the whole tensor, or None where it is not taken.
 
     Every split dimension is gathered, first one first; then the whole tensor is reshaped; then
     every dimension that is to be split is cut.
+
+    Args:
+        source: how its operand lies; an unknown size is negative.
+        target: how its result is to lie.
+        devices: ranks of the stage.
+        rank: whose chain.
     """
     if _keeps_sizes(source, target):
         return None
