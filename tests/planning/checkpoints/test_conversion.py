@@ -173,3 +173,14 @@ def test_lines_call_mindspores_own_conversion(old: str | None, line: str) -> Non
     text = "\n".join(conversion_lines(convert(saved(old), saved("dp4tp2.json"))))
     assert line in text
     compile(text, "convert.py", "exec")
+
+
+def test_files_of_several_stages_are_merged_and_one_alone_is_named() -> None:
+    stages = saved("stages")
+    assert stages is not None
+    whole = saved("dp4tp2.json")
+    for count, is_merged in ((1, False), (2, True)):
+        old = replace(stages, parts=stages.parts[:count])
+        text = "\n".join(conversion_lines(convert(old, whole)))
+        assert ("merge_pipeline_strategys" in text) == is_merged
+        assert (f"'converted', {stages.parts[0]!r}" in text) == (not is_merged)
