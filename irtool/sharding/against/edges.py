@@ -44,7 +44,7 @@ def compare_edges(
 
     Args:
         report: what ``check`` predicts of the begin dump.
-        around: both dumps, and what is known of the nodes in them.
+        around: the later dump, and what is known around its nodes.
         later: by node of the begin dump, those of the later one that it became.
         reshapes: whether Reshapes count, which later passes merge and drop.
     """
