@@ -263,7 +263,7 @@ class Judge:
         if is_of_parameters or (judged.pair.left.phase == "backward" and len(outputs) > 1):
             unit = coarsest([left.dtypes[places[0]] for places, _ in outputs])
             largest = max((m.left for _, m in outputs if m.left >= 0), default=0.0)
-            cancelled = max(_CANCELLED, unit) * largest
+            cancelled = max(_CANCELLED, unit if is_of_parameters else 0.0) * largest
         for places, measure in outputs:
             if math.isnan(measure.error):
                 notes.append(measure.note or "no figures")
