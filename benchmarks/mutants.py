@@ -3,11 +3,13 @@
     python benchmarks/mutants.py --changed main          # what a branch changes: minutes
     python benchmarks/mutants.py --sample 300 --seed 7   # how good the net is
     python benchmarks/mutants.py --whole --state run.jsonl  # hours; goes on where it stopped
+    python benchmarks/mutants.py --whole --numbers       # has each limit a test on both sides?
     python benchmarks/mutants.py --files irtool/cluster/hang.py --tests tests/cluster/test_hang*.py
 
 Each mutant changes the meaning of one piece of the program (`mutants_syntax.py`) or of its tables
 (`mutants_tables.py`).  The tests that touch the line, as measured (`mutants_coverage.py`), run from
 the fastest on, in a forked child (`mutants_tests.py`), until one fails: then the mutant is killed.
+Values that only functions read are replaced without a new import (`mutants_constants.py`).
 A mutant that no test fails on has survived, and with it whatever mistake looks like it.  Tests of
 the corpus don't take part.  `mutants_equivalent.toml` lists mutants that change nothing, and why.
 Limits of time are seconds of CPU, so that a busy machine kills nothing; what waits for ever is
@@ -41,6 +43,7 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # children are forked
 
 import pytest
+from mutants_constants import Value, Values
 from mutants_coverage import TestMap, recorded, recorder
 from mutants_syntax import Mutant, mutants_of
 from mutants_tables import table_mutants
@@ -242,7 +245,7 @@ class Choice:
         """Tests that touch what uses a name that the mutated statement at the top defines."""
         found: list[str] = []
         seen: set[str] = set()
-        names = self._defined(mutant)
+        names = self.defined(mutant)
         while names:
             name = names.pop()
             if name in seen:
@@ -269,7 +272,7 @@ class Choice:
                         self._users[node.attr].append((file, node.lineno))
         return self._users
 
-    def _defined(self, mutant: Mutant) -> set[str]:
+    def defined(self, mutant: Mutant) -> set[str]:
         return _names_defined(self._tree(mutant.file), mutant.line)
 
     def _tree(self, file: str) -> ast.Module:
@@ -307,6 +310,7 @@ class Bench:
         self.caches: list[Any] = []
         self.killers = defaultdict[str, dict[str, None]](dict)
         self.sound: dict[str, bool] = {}
+        self.values = Values(self.root, (options.package, "tests"))
 
     def main(self, items: list[pytest.Item]) -> None:
         """Everything, once the tests are collected."""
@@ -325,6 +329,7 @@ class Bench:
         tests.renew(list(self.items.values()), say, limit, are_all=are_all)
         if self.options.measure:
             return
+        tests.stand_for({name for name in self.items if not name.startswith(WHOLE_ANSWERS)})
         self.choice = Choice(self.root, self.options.package, tests, set(self.items))
         mutants = chosen_mutants(self.options)
         self.try_all(mutants)
@@ -417,13 +422,27 @@ class Bench:
         path = self.root / mutant.file
         mutated = mutant.apply(path.read_bytes())
         done = Outcome("", "", 0)
-        if not mutant.at_import:
+        value = None if not mutant.at_import or self._was_read(mutant) else self.values.of(mutant)
+        play = None
+        if value is not None:
+            play = partial(self._play_value, value, names)
+        elif not mutant.at_import:
             play = partial(self._play, path, mutated, names)
+        if play is not None:
             done = outcome(in_child(play, partial(limit_of, limits)))
-        could_not = done.how == "crash" and not done.ran  # the functions could not take the code
-        if mutant.at_import or could_not or (ran_before and not done.how):
+        could_not = done.how == "crash" and not done.ran  # what is there could not take the code
+        if play is None or could_not or (ran_before and not mutant.at_import and not done.how):
             done = self._imported(mutant.file, mutated, limits)
         return done
+
+    def _was_read(self, mutant: Mutant) -> bool:
+        """Whether something may have read what the mutant defines before any test began."""
+        names = self.choice.defined(mutant)
+        return any(
+            line in self.ran_before.get(file, ())
+            for name in names
+            for file, line in self.choice.users.get(name, ())
+        )
 
     def _is_sound(self, name: str) -> bool:
         """Whether a test passes without a mutant, here and now."""
@@ -471,6 +490,10 @@ class Bench:
         if self.functions.put(path, path.read_bytes(), mutated):
             run_items([self.items[name] for name in names], tell)
 
+    def _play_value(self, value: Value, names: list[str], tell: Callable[[Any], None]) -> None:
+        if value.put():
+            run_items([self.items[name] for name in names], tell)
+
 
 def chosen_mutants(options: argparse.Namespace) -> list[Mutant]:
     """The mutants that the options ask for."""
@@ -488,6 +511,10 @@ def chosen_mutants(options: argparse.Namespace) -> list[Mutant]:
         mutants = [m for file in options.files for m in mutants_in(root, root / file)]
     else:
         mutants = all_mutants(root, options.package, options.parts)
+    if options.numbers:
+        mutants = [
+            m for m in mutants if m.operator == "constant" and m.at_import and not m.function
+        ]
     if options.line:
         mutants = [mutant for mutant in mutants if mutant.line in options.line]
     if options.sample and options.sample < len(mutants):
@@ -584,6 +611,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, metavar="N", help="only so many, by chance")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--files", nargs="+", help="only these, relative to the root")
+    parser.add_argument(
+        "--numbers", action="store_true", help="only numbers that stand at the top of a module"
+    )
     parser.add_argument("--line", type=int, nargs="+", help="only these lines")
     parser.add_argument("--tests", nargs="+", default=[], help="only these tests, for a quick look")
     parser.add_argument("--slice", default="1/1", help="1/4: the first of four parts, for machines")

@@ -86,6 +86,7 @@ class TestMap:
         self.database = sqlite3.connect(path, timeout=600)  # another measurement may write
         self.database.executescript(SCHEMA)
         self.coverage = started_before(root, [package])
+        self._unmeasured: dict[str, list[str]] = {}
         self._lines: dict[str, dict[int, list[str]]] = {}
         self._together: dict[str, dict[int, list[int]]] = {}
 
@@ -242,9 +243,24 @@ class TestMap:
 
     # -- asking ------------------------------------------------------------------------------
 
+    def stand_for(self, names: set[str]) -> None:
+        """Let the first measured case of a test speak of its cases that are not measured yet."""
+        measured = self.seconds()
+        first: dict[str, str] = {}
+        for name in measured:
+            first.setdefault(_test(name), name)
+        self._unmeasured.clear()
+        self._lines.clear()
+        for name in names - self._hashes().keys():
+            if (case := first.get(_test(name))) is not None:
+                self._unmeasured.setdefault(case, []).append(name)
+
     def seconds(self) -> dict[str, float]:
         """Seconds of CPU that every test that passes takes."""
-        return dict(self.database.execute("select name, seconds from test where ok = 1"))
+        seconds = dict(self.database.execute("select name, seconds from test where ok = 1"))
+        for case, names in self._unmeasured.items():
+            seconds.update(dict.fromkeys(names, seconds[case]))
+        return seconds
 
     def touching(self, file: str, line: int) -> list[str]:
         """Tests that touch a line of the file, or another line of the same statement."""
@@ -260,7 +276,7 @@ class TestMap:
             rows = self.database.execute("select test, lines from touched where file = ?", (file,))
             for test, lines in rows:
                 for line in numbits_to_nums(lines):
-                    by_line[line].append(test)
+                    by_line[line] += (test, *self._unmeasured.get(test, ()))
             self._lines[file] = dict(by_line)
         return self._lines[file]
 
@@ -274,7 +290,7 @@ def _most_telling_first(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     cases = Counter[str]()
     order = dict[str, tuple[bool, int]]()
     for item in items:
-        test = item.nodeid.split("[")[0]
+        test = _test(item.nodeid)
         order[item.nodeid] = (item.nodeid.startswith(last), cases[test])
         cases[test] += 1
     return sorted(items, key=lambda item: order[item.nodeid])
@@ -333,6 +349,11 @@ def _computed() -> float:
 
 def _file(name: str) -> str:
     return name.split("::")[0]
+
+
+def _test(name: str) -> str:
+    """The test of which this is a case."""
+    return name.split("[")[0]
 
 
 def _hash(path: Path) -> str:

@@ -41,10 +41,19 @@ PAUSE = 0.0
 def rested():
     sleep(PAUSE)
     return True
+DOZEN = 12.0
+SCORE = DOZEN + 8.0
+def is_score(number):
+    return number == SCORE
+FEW = 2
+MANY = FEW + 1
+def is_few(number):
+    return number <= FEW
 """
 
 TESTS = """\
 from tiny.sizes import LIMIT, OTHER_LIMIT, counted_down, is_big, is_negative, rested
+from tiny.sizes import is_few, is_score
 def test_from_three_on_a_number_is_big():
     assert is_big(3.0)
     assert not is_big(2.9)
@@ -54,6 +63,10 @@ def test_down_to_zero():
     assert counted_down(3) == 0
 def test_rested():
     assert rested()
+def test_score():
+    assert is_score(20.0)
+def test_two_are_few():
+    assert is_few(2)
 """
 
 
@@ -97,6 +110,14 @@ def test_a_boundary_without_a_test_on_it_survives(report: str) -> None:
     assert ("7", "if number < 1:") in survivors(report)
 
 
+def test_a_value_that_another_is_made_of_when_the_module_is_imported_is_killed(report: str) -> None:
+    assert not {"20", "21"} & {line for line, _ in survivors(report)}
+
+
+def test_one_side_of_a_limit_alone_does_not_kill_the_other(report: str) -> None:
+    assert ("24", "FEW = 3") in survivors(report)
+
+
 def test_what_no_test_calls_is_said_to_be_untouched(report: str) -> None:
     assert re.search(r"SURVIVED tiny/sizes.py:11 never_called .*\(0 of 0 tests", report)
 
@@ -118,6 +139,51 @@ def test_a_loop_without_end_is_killed_by_its_time(report: str) -> None:
 def test_waiting_is_no_failure(report: str) -> None:
     # Four seconds by the clock on the wall, of one that the test may compute.
     assert ("16", "PAUSE = 4.0") in survivors(report)
+
+
+# -- values at the top of a module ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "is_read_later"),
+    [("PAUSE", True), ("OTHER_LIMIT", True), ("DOZEN", False), ("FEW", False)],
+)
+def test_a_value_that_only_functions_read_needs_no_new_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_read_later: bool
+) -> None:
+    monkeypatch.syspath_prepend(str(DRIVER.parent))
+    constants = importlib.import_module("mutants_constants")
+    syntax = importlib.import_module("mutants_syntax")
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny/sizes.py").write_text(SOURCE)
+    mutants = syntax.mutants_of(SOURCE.encode(), "tiny/sizes.py")
+    line = SOURCE.splitlines().index(next(t for t in SOURCE.splitlines() if t.startswith(name)))
+    mutant = next(m for m in mutants if m.line == line + 1)
+    assert (constants.Values(tmp_path, ("tiny",)).of(mutant) is not None) == is_read_later
+
+
+def test_all_that_import_a_value_read_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(DRIVER.parent))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    constants = importlib.import_module("mutants_constants")
+    syntax = importlib.import_module("mutants_syntax")
+    (tmp_path / "lent").mkdir()
+    sources = {
+        "__init__": "",
+        "limits": "LIMIT = 3.0\n",
+        "handed": "from lent.limits import LIMIT as MOST\n",
+        "again": "from lent.handed import MOST\ndef most():\n    return MOST\n",
+        "apart": "LIMIT = 3.0\n",
+    }
+    for module, text in sources.items():
+        (tmp_path / f"lent/{module}.py").write_text(text)
+    again, apart = (importlib.import_module(f"lent.{name}") for name in ("again", "apart"))
+    mutant = syntax.mutants_of(sources["limits"].encode(), "lent/limits.py")[0]
+    assert constants.Values(tmp_path, ("lent",)).of(mutant).put()
+    assert again.most() == float(mutant.after)
+    assert apart.LIMIT == 3.0
 
 
 # -- what becomes of a child ---------------------------------------------------------------------
@@ -204,6 +270,21 @@ def test_lines_are_numbered_anew_and_what_is_new_is_reached_from_beside_it(
     assert touching == {2: both, 3: both, 4: both[:1], 5: [], 6: both[:1], 7: both[:1]}
     # Only who touched a line that is gone is measured again.
     assert then._hashes() == {"tests/a.py::one": coverage.OLD, "tests/a.py::two": "hash"}
+
+
+def test_the_first_case_of_a_test_speaks_of_those_that_are_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(DRIVER.parent))
+    coverage = importlib.import_module("mutants_coverage")
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny/m.py").write_bytes(BEFORE)
+    tests = coverage.TestMap(tmp_path / "tests.sqlite", tmp_path, "tiny")
+    found = {"seconds": 2.0, "ok": True, "lines": {"tiny/m.py": [3]}}
+    tests._keep(SimpleNamespace(nodeid="tests/a.py::one[1]"), "hash", found)
+    tests.stand_for({"tests/a.py::one[1]", "tests/a.py::one[2]", "tests/a.py::two"})
+    assert sorted(tests.touching("tiny/m.py", 3)) == ["tests/a.py::one[1]", "tests/a.py::one[2]"]
+    assert tests.seconds() == {"tests/a.py::one[1]": 2.0, "tests/a.py::one[2]": 2.0}
 
 
 def test_what_ends_every_process_is_no_fault_of_the_tests(
