@@ -15,11 +15,13 @@ import click
 
 from irtool.ir.finding import Finding
 from irtool.report.plain import colours_wanted
-from irtool.report.text import escape
+from irtool.report.text import escape, shortened
 
 MAX_REPORTED = 20
 """Most problems printed in one run; the rest is counted."""
 _LINE_WIDTH = 96
+_LONGEST_MESSAGE = 4096
+"""Characters of a message or place that are printed: what quotes an option or a name may be long."""
 _COLOURS = {"error": "1;31", "warning": "1;33", "info": "1;34", "hint": "36"}
 
 
@@ -54,11 +56,14 @@ def report(
     hint: str = "",
 ) -> None:
     """Print one message; ``text`` is the line that ``column`` counts in."""
-    lines = [f"{escape(place)}: " if place else "irtool: "]
-    lines[0] += f"{_coloured(f'{severity}[{code}]', severity)}: {escape(message)}"
+    place, message, hint = (
+        shortened(escape(part), _LONGEST_MESSAGE) for part in (place, message, hint)
+    )
+    lines = [f"{place}: " if place else "irtool: "]
+    lines[0] += f"{_coloured(f'{severity}[{code}]', severity)}: {message}"
     lines += _excerpt(text, column)
     if hint:
-        lines.append(f"  {_coloured('hint:', 'hint')} {escape(hint)}")
+        lines.append(f"  {_coloured('hint:', 'hint')} {hint}")
     say("\n".join(lines))
 
 

@@ -32,7 +32,7 @@ from irtool.syntax.run.expanding import STDIN
 from irtool.syntax.run.folders import folder_rank_of
 from irtool.syntax.source import DumpError
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\Z", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+)(\.\d+)?\s*([KMGT]?)(i?)B?\Z", re.IGNORECASE)
 
 
 _BUILT = "graph_build_"
@@ -283,16 +283,19 @@ def size_of(text: str, option: str) -> int:
     """Bytes: ``60GiB``, ``60G`` (the same), ``64GB`` (powers of ten), or a number.
 
     Raises:
-        Failure: it is no size.
+        Failure: it is no size, or one that no memory has.
     """
     match = _SIZE.match(text.strip())
     if match is None:
         raise Failure(f"{text!r} is no size", option, hint="60GiB, 64GB, or a number of bytes")
-    number, unit, binary = match.groups()
+    whole, part, unit, binary = match.groups()
     power = " KMGT".index(unit.upper()) if unit else 0
     decimal = text.strip().upper().endswith("B") and not binary and power > 0
-    size = float(number) * (1000 if decimal else 1024) ** power
-    return int(size)
+    factor = (1000 if decimal else 1024) ** power
+    size = bounded_int(whole) * factor + int(float(part or 0) * factor)
+    if size > LARGEST_SIZE:
+        raise Failure(f"{text!r} is more than any memory", option, hint="60GiB, 64GB, or none")
+    return size
 
 
 def sizes_of(bindings: Sequence[str]) -> Mapping[str, int]:

@@ -324,6 +324,10 @@ def _target(
     context: ParallelContext, request: Request, left: int
 ) -> tuple[int, tuple[int, ...], str]:
     """How many devices to go on with, which numbers are legal, and why this one."""
+    if request.added > LARGEST_WORLD:
+        raise CannotRecover(
+            f"{request.added} devices that joined: MindSpore takes {LARGEST_WORLD} at most"
+        )
     available = left + request.added
     legal = tuple(legal_counts(min(max(available, request.to or 0), LARGEST_WORLD), context))
     if request.to is not None:
