@@ -14,7 +14,7 @@ A mutant that no test fails on has survived, and with it whatever mistake looks 
 the corpus don't take part.  `mutants_equivalent.toml` lists mutants that change nothing, and why.
 Limits of time are seconds of CPU, so that a busy machine kills nothing; what waits for ever is
 undecided and counts neither way.  `--measure` goes on where it stopped; from Python 3.12 on it
-takes little more than the tests alone.
+takes little more than the tests alone, and less with `--quick`.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ from mutants_tests import (
     Importer,
     Outcome,
     collect,
+    draw_once,
     in_child,
     is_timed,
     limit_of,
@@ -326,7 +327,9 @@ class Bench:
         tests = TestMap(place, self.root, self.options.package, self._forget)
         limit = float("inf") if self.options.measure else self.options.renew
         are_all = not self.options.tests
-        tests.renew(list(self.items.values()), say, limit, are_all=are_all)
+        tests.renew(
+            list(self.items.values()), say, limit, are_all=are_all, quick=self.options.quick
+        )
         if self.options.measure:
             return
         tests.stand_for({name for name in self.items if not name.startswith(WHOLE_ANSWERS)})
@@ -351,6 +354,7 @@ class Bench:
             first = next((item for item in items if item.nodeid.startswith(file)), None)
             if first is not None:
                 passes(first, None)
+        draw_once()
         parts = tuple(f"{self.options.package}.{part}." for part in self.options.parts)
         tables = {module for module, _ in TABLES}
         self.caches = [
@@ -608,6 +612,7 @@ def arguments() -> argparse.Namespace:
     )
     what.add_argument("--whole", action="store_true", help="all mutants")
     what.add_argument("--measure", action="store_true", help="only measure what tests touch")
+    parser.add_argument("--quick", action="store_true", help="measure faster, and less exactly")
     parser.add_argument("--sample", type=int, metavar="N", help="only so many, by chance")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--files", nargs="+", help="only these, relative to the root")

@@ -2,6 +2,8 @@
 
 Tests are measured one after the other in a forked child, which is replaced when a test ends it.
 Caches are emptied between tests, so that what one leaves there does not hide what another needs.
+A quick measurement does so between files of tests alone, and lets the tests of a file share their
+fixtures: it knows less of what a test touches by way of what another left, and takes less time.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
@@ -36,6 +39,8 @@ OLD = "old"
 """Stands for the hash of a test that was measured with lines that are no more, or not at all."""
 FORBEARANCE = 5
 """So many processes in a row may end at their first test: then it isn't the tests that end them."""
+SLOW_FILE = 3.0
+"""Seconds of CPU of tests of a file, after which a quick measurement looks at others first."""
 LONGEST = 120.0
 """Seconds of CPU after which a test is not measured any longer (and never chosen)."""
 
@@ -71,6 +76,34 @@ def recorded(coverage: Coverage, root: Path) -> dict[str, list[int]]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What making the fixtures of a test took: seconds of CPU, and lines by file."""
+
+    seconds: float
+    lines: dict[str, list[int]]
+
+
+@dataclass(slots=True)
+class _Shared:
+    """What the tests of a file have in common: who runs alone has to make it."""
+
+    file: str = ""
+    seconds: float = 0.0
+    lines: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
+
+    def add(self, seconds: float, lines: dict[str, list[int]]) -> None:
+        self.seconds = max(self.seconds, seconds)
+        for file, some in lines.items():
+            self.lines.setdefault(file, set()).update(some)
+
+    def with_own(self, lines: dict[str, list[int]]) -> dict[str, list[int]]:
+        files = self.lines.keys() | lines.keys()
+        return {
+            file: sorted(self.lines.get(file, set()).union(lines.get(file, ()))) for file in files
+        }
+
+
 class TestMap:
     """Tests by the lines they touch, and the seconds they take."""
 
@@ -86,6 +119,7 @@ class TestMap:
         self.database = sqlite3.connect(path, timeout=600)  # another measurement may write
         self.database.executescript(SCHEMA)
         self.coverage = started_before(root, [package])
+        self.quick = False
         self._unmeasured: dict[str, list[str]] = {}
         self._lines: dict[str, dict[int, list[str]]] = {}
         self._together: dict[str, dict[int, list[int]]] = {}
@@ -99,6 +133,7 @@ class TestMap:
         limit: float,
         *,
         are_all: bool = True,
+        quick: bool = False,
     ) -> None:
         """Measure tests that are new or whose file or measured lines changed.
 
@@ -108,7 +143,9 @@ class TestMap:
             limit: seconds for tests that are only measured again because the package changed;
                 0 to measure nothing.
             are_all: others are gone, and what was measured of them too.
+            quick: tests of a file share what they make.
         """
+        self.quick = quick
         names = {item.nodeid for item in items}
         if are_all:
             for name in self._hashes().keys() - names:
@@ -172,7 +209,10 @@ class TestMap:
         limit: float,
     ) -> None:
         start = told = time.monotonic()
-        rest = _most_telling_first(items)
+        spent = Counter[str]()
+        slow = set[str]()
+        cases = _cases(items)
+        rest = _most_telling_first(items, cases, slow)
         ended_at_once = 0
         while rest and ended_at_once < FORBEARANCE:
             done, word, broke = 0, None, ""
@@ -185,6 +225,11 @@ class TestMap:
                 # What ended the process may not have been the test: it is tried again some day.
                 content = OLD if word in ("crash", "undecided") else hashes[_file(item.nodeid)]
                 self._keep(item, content, found)
+                file = _file(item.nodeid)
+                spent[file] += found["seconds"]
+                if self.quick and file not in slow and spent[file] > SLOW_FILE:
+                    slow.add(file)
+                    break
                 if time.monotonic() - start > limit:
                     say(f"not measured again: {len(rest) - done} tests")
                     self.database.commit()
@@ -196,7 +241,7 @@ class TestMap:
             if word in ENDS:
                 say(f"{word} at {rest[done - 1].nodeid} {broke}".rstrip())
             ended_at_once = ended_at_once + 1 if word in ENDS and done == 1 else 0
-            rest = rest[done:]
+            rest = _most_telling_first(rest[done:], cases, slow)
         self.database.commit()
         if rest:
             say(f"{FORBEARANCE} processes ended at their first test: {len(rest)} are not measured")
@@ -217,18 +262,47 @@ class TestMap:
         )
 
     def _record(self, items: Sequence[pytest.Item], tell: Callable[[Any], None]) -> None:
-        """Run tests one after the other, fixtures and caches anew for each."""
-        for item in items:
-            self.forget()
+        """Run tests one after the other; fixtures and caches anew for each, or for each file."""
+        shared = _Shared()
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            file = _file(item.nodeid)
+            goes_on = self.quick and following is not None and _file(following.nodeid) == file
+            if not self.quick or shared.file != file:
+                self.forget()
+                shared = _Shared(file)
             start = _computed()
-            self.coverage.start()
-            ok = passes(item, None)
-            self.coverage.stop()
+            ok, made, lines = self._run(item, following if goes_on else None)
             seconds = _computed() - start
-            lines = recorded(self.coverage, self.root)
-            self.coverage.get_data().erase()
-            tell({"seconds": seconds, "ok": ok, "lines": lines})
+            shared.add(made.seconds, made.lines)
+            tell(
+                {
+                    "seconds": seconds - made.seconds + shared.seconds,
+                    "ok": ok,
+                    "lines": shared.with_own(lines),
+                }
+            )
         tell("done")
+
+    def _run(
+        self, item: pytest.Item, following: pytest.Item | None
+    ) -> tuple[bool, _Made, dict[str, list[int]]]:
+        """Whether a test passes, what making its fixtures took, and the lines it touches itself."""
+        start = _computed()
+        made = _Made(0.0, {})
+
+        def is_made() -> None:
+            nonlocal made
+            self.coverage.stop()
+            made = _Made(_computed() - start, recorded(self.coverage, self.root))
+            self.coverage.get_data().erase()
+            self.coverage.start()
+
+        self.coverage.start()
+        ok = passes(item, following, is_made)
+        self.coverage.stop()
+        lines = recorded(self.coverage, self.root)
+        self.coverage.get_data().erase()
+        return ok, made, lines
 
     def _forget(self, name: str) -> None:
         self.database.execute("delete from test where name = ?", (name,))
@@ -281,19 +355,32 @@ class TestMap:
         return self._lines[file]
 
 
-def _most_telling_first(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+def _cases(items: Sequence[pytest.Item]) -> dict[str, int]:
+    """Which case of its test each is."""
+    known = Counter[str]()
+    cases = dict[str, int]()
+    for item in items:
+        cases[item.nodeid] = known[_test(item.nodeid)]
+        known[_test(item.nodeid)] += 1
+    return cases
+
+
+def _most_telling_first(
+    items: Sequence[pytest.Item], cases: dict[str, int], slow: set[str]
+) -> list[pytest.Item]:
     """The order in which a measurement that is cut short is of most use.
 
-    What is nearest to the mutants comes first, and of every test its first case before any second.
+    What is nearest to the mutants comes first, and of every test its first case before any second;
+    files of tests in no order, so that every package has its share, but slow ones last.
     """
     last = ("tests/cli/", "tests/linting/", "tests/report/")
-    cases = Counter[str]()
-    order = dict[str, tuple[bool, int]]()
-    for item in items:
-        test = _test(item.nodeid)
-        order[item.nodeid] = (item.nodeid.startswith(last), cases[test])
-        cases[test] += 1
-    return sorted(items, key=lambda item: order[item.nodeid])
+
+    def order(item: pytest.Item) -> tuple[bool, int, bool, str]:
+        name, file = item.nodeid, _file(item.nodeid)
+        place = hashlib.sha256(file.encode()).hexdigest()
+        return name.startswith(last), cases[name], file in slow, place
+
+    return sorted(items, key=order)
 
 
 def _lines_now(old: bytes, new: bytes) -> tuple[dict[int, list[int]], set[int]]:

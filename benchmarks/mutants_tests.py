@@ -105,6 +105,22 @@ def _always_the_same_examples() -> None:
     settings.load_profile("mutants")
 
 
+def draw_once() -> None:
+    """Let Hypothesis look through all modules now, which it does before it first draws."""
+    try:
+        from hypothesis import given, settings
+        from hypothesis.strategies import integers
+    except ImportError:
+        return
+
+    @settings(max_examples=1)
+    @given(integers())
+    def drawn(number: int) -> None:
+        pass
+
+    drawn()
+
+
 def _profiles(settings: Any) -> Any:
     return getattr(settings, "_profiles", {})
 
@@ -234,12 +250,37 @@ def run_items(items: Sequence[pytest.Item], tell: Callable[[Any], None]) -> None
     tell("done")
 
 
-def passes(item: pytest.Item, following: pytest.Item | None) -> bool:
-    """Whether a test passes, run here and now."""
+def passes(
+    item: pytest.Item,
+    following: pytest.Item | None,
+    is_made: Callable[[], None] | None = None,
+) -> bool:
+    """Whether a test passes, run here and now.
+
+    Args:
+        item: the test.
+        following: the next one, for which what both need is kept.
+        is_made: called between the making of its fixtures and the test itself.
+    """
     from _pytest.runner import runtestprotocol
 
+    plugins = item.config.pluginmanager
+    between = None if is_made is None else plugins.register(_Between(is_made))
     reports = runtestprotocol(item, log=False, nextitem=following)
+    if between is not None:
+        plugins.unregister(name=between)
     return not any(report.failed for report in reports)
+
+
+@dataclass(frozen=True, slots=True)
+class _Between:
+    """Pytest's plugin that is asked when the fixtures of a test are there."""
+
+    is_made: Callable[[], None]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self) -> None:
+        self.is_made()
 
 
 def outcome(words: Iterator[Any]) -> Outcome:
