@@ -15,7 +15,7 @@ from irtool.cluster.ranks import single
 from irtool.cluster.reuse import ReuseReport, reuse_report
 from irtool.cluster.reuse.graph import Graph, Target
 from irtool.cluster.reuse.later_versions import later
-from irtool.cluster.reuse.limit import Limit, read_limit
+from irtool.cluster.reuse.limit import Limit, has_feature, read_limit
 from irtool.cluster.reuse.log import ReuseLog, check_log, expected_lines, read_log
 from irtool.cluster.reuse.plan import best_choice, ideal_streams
 from irtool.cluster.reuse.streams import LABEL_LIMIT, tasks
@@ -39,6 +39,13 @@ def kinds(*counts: int) -> list[Do]:
 
 
 # -- the variable --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "has"), [((1, 7), False), ((1, 8), True), ((2, 2), True), ((2, 3), False)]
+)
+def test_the_variable_is_read_from_1_8_to_2_2(version: tuple[int, int], has: bool) -> None:
+    assert has_feature(version) == has
 
 
 @pytest.mark.parametrize(

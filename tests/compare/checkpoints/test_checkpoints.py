@@ -162,6 +162,15 @@ def test_a_factor_has_to_be_more_than_rounding(factor: float, verdict: str, tmp_
     assert verdicts(compared(left, right)) == {"w": verdict}
 
 
+@pytest.mark.parametrize(("units", "verdict"), [(3.6, "scaled"), (4.4, "differs")])
+def test_a_multiple_may_be_four_roundings_off(tmp_path: Path, units: float, verdict: str) -> None:
+    weight = values(50, 40)
+    signs = np.sign(values(50, 40, seed=2)).astype(np.float64)
+    other = (weight * 1.5 * (1 + units * 2.0**-24 * signs)).astype(np.float32)
+    left = write_ckpt(tmp_path / "a.ckpt", {"w": weight})
+    assert verdicts(compared(left, write_ckpt(tmp_path / "b.ckpt", {"w": other}))) == {"w": verdict}
+
+
 def test_a_factor_of_large_values_is_told_from_noise(tmp_path: Path) -> None:
     weight = values(1500, 1000) + np.float32(9)  # sums of squares cancel here
     left = write_ckpt(tmp_path / "a.ckpt", {"w": weight})
@@ -181,6 +190,8 @@ def test_nan_is_counted_and_equal_nan_is_equal(tmp_path: Path) -> None:
     assert compared(left, left).is_equal
     found = compared(write_ckpt(tmp_path / "b.ckpt", {"w": values(10)}), left).parameters[0]
     assert (found.difference.verdict, found.difference.broken_right) == ("differs", 1)
+    assert found.difference.broken_left == 0
+    assert found.difference.largest == 0  # of what is finite
 
 
 def test_names_of_frameworks_wrappers_maps_and_values(tmp_path: Path) -> None:
@@ -204,6 +215,15 @@ def test_names_of_frameworks_wrappers_maps_and_values(tmp_path: Path) -> None:
         ("lone.secret", "whatever", "value"),
     ]
     assert [one.name for one in found.only_left] == ["small"]  # one element is equal by chance
+
+
+@pytest.mark.parametrize(("elements", "is_paired"), [(16, True), (15, False)])
+def test_equal_bits_of_sixteen_elements_are_no_chance(
+    tmp_path: Path, elements: int, is_paired: bool
+) -> None:
+    left = write_ckpt(tmp_path / "a.ckpt", {"lone.secret": values(elements)})
+    right = write_ckpt(tmp_path / "b.ckpt", {"whatever": values(elements)})
+    assert bool(compared(left, right).parameters) == is_paired
 
 
 def test_an_explicit_map_comes_before_equal_names(tmp_path: Path) -> None:
