@@ -44,7 +44,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # children are forked
 
 import pytest
 from mutants_constants import Value, Values
-from mutants_coverage import TestMap, recorded, recorder
+from mutants_coverage import WHOLE_ANSWERS, TestMap, recorded, recorder
 from mutants_syntax import Mutant, mutants_of
 from mutants_tables import table_mutants
 from mutants_tests import (
@@ -94,10 +94,6 @@ BELOW = (
     "tests/test_package.py",
 )
 """Tests of layers that import nothing of what is mutated, and of the project as a whole."""
-
-
-WHOLE_ANSWERS = ("tests/test_net.py", "tests/test_net_variants.py")
-"""Their cases are no repetitions of one another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +328,7 @@ class Bench:
         )
         if self.options.measure:
             return
-        tests.stand_for({name for name in self.items if not name.startswith(WHOLE_ANSWERS)})
+        tests.stand_for(set(self.items))
         self.choice = Choice(self.root, self.options.package, tests, set(self.items))
         mutants = chosen_mutants(self.options)
         self.try_all(mutants)

@@ -39,6 +39,10 @@ OLD = "old"
 """Stands for the hash of a test that was measured with lines that are no more, or not at all."""
 FORBEARANCE = 5
 """So many processes in a row may end at their first test: then it isn't the tests that end them."""
+WHOLE_ANSWERS = ("tests/test_net.py", "tests/test_net_variants.py")
+"""Their cases are no repetitions of one another."""
+FIRST_ANSWERS = 6
+"""So many of one command are measured before other tests have second cases."""
 SLOW_FILE = 3.0
 """Seconds of CPU of tests of a file, after which a quick measurement looks at others first."""
 LONGEST = 120.0
@@ -318,22 +322,27 @@ class TestMap:
     # -- asking ------------------------------------------------------------------------------
 
     def stand_for(self, names: set[str]) -> None:
-        """Let the first measured case of a test speak of its cases that are not measured yet."""
-        measured = self.seconds()
-        first: dict[str, str] = {}
-        for name in measured:
-            first.setdefault(_test(name), name)
+        """Let measured cases of a test speak of its cases that are not measured yet.
+
+        Of a test the first one does; of answers all of those that are measured of the same command.
+        """
+        measured = defaultdict[str, list[str]](list)
+        for name in self.seconds():
+            kind = _kind(name)
+            if not measured[kind] or name.startswith(WHOLE_ANSWERS):
+                measured[kind].append(name)
         self._unmeasured.clear()
         self._lines.clear()
         for name in names - self._hashes().keys():
-            if (case := first.get(_test(name))) is not None:
+            for case in measured.get(_kind(name), ()):
                 self._unmeasured.setdefault(case, []).append(name)
 
     def seconds(self) -> dict[str, float]:
         """Seconds of CPU that every test that passes takes."""
         seconds = dict(self.database.execute("select name, seconds from test where ok = 1"))
         for case, names in self._unmeasured.items():
-            seconds.update(dict.fromkeys(names, seconds[case]))
+            for name in names:
+                seconds[name] = max(seconds.get(name, 0.0), seconds[case])
         return seconds
 
     def touching(self, file: str, line: int) -> list[str]:
@@ -356,12 +365,13 @@ class TestMap:
 
 
 def _cases(items: Sequence[pytest.Item]) -> dict[str, int]:
-    """Which case of its test each is."""
+    """Which case of its test each is; of answers several count as the first."""
     known = Counter[str]()
     cases = dict[str, int]()
     for item in items:
-        cases[item.nodeid] = known[_test(item.nodeid)]
-        known[_test(item.nodeid)] += 1
+        name, kind = item.nodeid, _kind(item.nodeid)
+        cases[name] = known[kind] // (FIRST_ANSWERS if name.startswith(WHOLE_ANSWERS) else 1)
+        known[kind] += 1
     return cases
 
 
@@ -438,9 +448,10 @@ def _file(name: str) -> str:
     return name.split("::")[0]
 
 
-def _test(name: str) -> str:
-    """The test of which this is a case."""
-    return name.split("[")[0]
+def _kind(name: str) -> str:
+    """The test of which this is a case; of an answer the command too."""
+    test, _, case = name.partition("[")
+    return f"{test}[{case.rpartition('/')[2]}" if name.startswith(WHOLE_ANSWERS) else test
 
 
 def _hash(path: Path) -> str:

@@ -285,6 +285,11 @@ def test_the_first_case_of_a_test_speaks_of_those_that_are_not_measured(
     tests.stand_for({"tests/a.py::one[1]", "tests/a.py::one[2]", "tests/a.py::two"})
     assert sorted(tests.touching("tiny/m.py", 3)) == ["tests/a.py::one[1]", "tests/a.py::one[2]"]
     assert tests.seconds() == {"tests/a.py::one[1]": 2.0, "tests/a.py::one[2]": 2.0}
+    # Of answers, those of the same command.
+    tests._keep(SimpleNamespace(nodeid="tests/test_net.py::kept[a/check.txt]"), "hash", found)
+    others = {f"tests/test_net.py::kept[b/{name}.txt]" for name in ("check", "lint")}
+    tests.stand_for(others)
+    assert others & set(tests.touching("tiny/m.py", 3)) == {"tests/test_net.py::kept[b/check.txt]"}
 
 
 def test_what_ends_every_process_is_no_fault_of_the_tests(
