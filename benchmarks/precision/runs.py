@@ -15,12 +15,16 @@ import json
 import os
 import random
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import networks
 import networks_more  # noqa: F401 - adds its networks
 import networks_spelled  # noqa: F401 - adds its network
+import networks_unlike  # noqa: F401 - adds its networks
 import torch
 from msprobe.pytorch import PrecisionDebugger, seed_all
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 _WIDE = ("mm", "addmm", "bmm", "convolution", "_softmax", "_log_softmax", "native_layer_norm",
@@ -107,6 +111,24 @@ def run(out: str, network: str, fault: str, half: bool, backend: str, seed: int)
     damage(model, fault, random.Random(seed + 1))
     if backend == "plain":
         torch.backends.mkldnn.enabled = False
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3, foreach=False)
+    dumped(out, model, optimizer, nullcontext() if backend == "reference" else Backend(backend))
+
+
+def dumped(
+    out: str,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    backend: AbstractContextManager[object] | None = None,
+) -> None:
+    """Run one training step of a model whose ``loss()`` gives its loss; msprobe dumps it.
+
+    Args:
+        out: the folder of the run; ``loss.json`` is written last.
+        model: the network.
+        optimizer: takes the step.
+        backend: the arithmetic; that of PyTorch, if it is not given.
+    """
     os.makedirs(out, exist_ok=True)
     tensor = {"scope": [], "list": [], "data_mode": ["all"]}
     config = {"task": "tensor", "dump_path": out, "rank": [], "step": [], "level": "L1",
@@ -114,16 +136,11 @@ def run(out: str, network: str, fault: str, half: bool, backend: str, seed: int)
     path = os.path.join(out, "config.json")
     with open(path, "w") as stream:
         json.dump(config, stream)
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-3, foreach=False)
     debugger = PrecisionDebugger(config_path=path)
     debugger.start(model=model)
-    if backend == "reference":
+    with backend or nullcontext():
         loss = model.loss()
         loss.backward()
-    else:
-        with Backend(backend):
-            loss = model.loss()
-            loss.backward()
     debugger.stop()
     optimizer.step()
     debugger.step()
@@ -131,9 +148,18 @@ def run(out: str, network: str, fault: str, half: bool, backend: str, seed: int)
         json.dump([loss.item()], stream)
 
 
-def forked(*asked) -> bool:
-    """Run in a process of its own: msprobe takes one configuration a process."""
-    if os.path.exists(os.path.join(asked[0], "loss.json")):
+def in_child(out: str, work: Callable[..., None], *asked: object) -> bool:
+    """Make one run in a process of its own, as msprobe takes one configuration a process.
+
+    Args:
+        out: the folder of the run; nothing is done where it is complete.
+        work: makes it, given the folder and what follows.
+        asked: what follows.
+
+    Returns:
+        Whether the run is there.
+    """
+    if os.path.exists(os.path.join(out, "loss.json")):
         return True
     sys.stdout.flush()
     child = os.fork()
@@ -141,9 +167,9 @@ def forked(*asked) -> bool:
         try:
             with open(os.devnull, "w") as silent:
                 os.dup2(silent.fileno(), 1)
-                run(*asked)
+                work(out, *asked)
         except BaseException as error:  # the parent goes on
-            print(asked, error, file=sys.stderr)
+            print(out, asked, error, file=sys.stderr)
             os._exit(1)
         os._exit(0)
     return os.waitpid(child, 0)[1] == 0
@@ -210,13 +236,13 @@ def main() -> int:
         for half in (False, True):
             seed = draw.randrange(10**6)
             base = f"{network}_{'bf16' if half else 'fp32'}"
-            forked(os.path.join(asked.out, base), network, "none", half, "reference", seed)
+            in_child(os.path.join(asked.out, base), run, network, "none", half, "reference", seed)
             for name, kind, fault, backend in drawn(network, half, draw, asked):
                 path = os.path.join(asked.out, name)
-                if not forked(path, network, fault, half, backend, seed):
+                if not in_child(path, run, network, fault, half, backend, seed):
                     continue
                 twin = os.path.join(asked.out, f"{base}-none-{backend}")
-                forked(twin, network, "none", half, backend, seed)
+                in_child(twin, run, network, "none", half, backend, seed)
                 truth[name] = {
                     "reference": base, "kind": kind, "fault": fault, "backend": backend,
                     "type": "bf16" if half else "fp32",
