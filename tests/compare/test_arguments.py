@@ -169,3 +169,36 @@ def test_operands_that_changed_places_show_in_their_norms(
     found = changed_arguments(OpPair(sides[0], sides[1], "order"), slots, *columns, {})
     wanted = ["operands: in this order → exchanged"] if is_exchanged else []
     assert [str(change) for change in found] == wanted
+
+
+@pytest.mark.parametrize(
+    "name", ["input.need_weights", "input.average_attn_weights", "input.return_indices"]
+)
+def test_what_else_a_call_is_to_give_changes_no_number(name: str) -> None:
+    assert changes(op(attributes={name: False}), op(attributes={name: True})) == []
+
+
+def test_a_further_result_is_no_difference_and_a_first_one_is() -> None:
+    columns = [Columns(), Columns()]
+    for one in columns:
+        for label in ("input.0", "output.0", "output.1"):
+            tensor(one, label)
+    pair = OpPair(op(), op(), "order")
+    for lone, expected in ((2, []), (1, ["output.0: (none) → Float32[4, 4]"])):
+        slots = Slots(((0, 0),), (), (), (lone,))
+        assert list(map(str, changed_arguments(pair, slots, *columns, {}))) == expected
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [
+        ("index_add", "scatter_add", ["operator: index_add → scatter_add"]),
+        ("index_add", "mul", ["operator: index_add → mul", "dim: 0 → 1"]),
+    ],
+)
+def test_of_functions_that_do_the_same_arguments_are_not_compared(
+    ours: str, theirs: str, expected: list[str]
+) -> None:
+    """``dim`` of one is not ``dim`` of the other, and their results say whether they agree."""
+    left, right = op(ours, {"dim": 0}, call="c"), op(theirs, {"dim": 1}, call="c")
+    assert changes(left, right) == expected

@@ -209,6 +209,21 @@ def test_gradients_follow_their_calls() -> None:
     assert found["linear.1.backward"] == ("linear.0.backward", "gradient")
 
 
+def test_gradients_of_calls_that_are_not_paired_are_none_of_each_others() -> None:
+    """A product of joined operands on one side, the sum of two smaller ones on the other."""
+    sides = []
+    for shapes in (((4, 8), (8, 4)), ((4, 4), (4, 4))):
+        side = Side().call("linear.0", "linear", shapes)
+        side.call("linear.0.backward", "linear", phase="backward", call="linear.0")
+        sides.append(side)
+    assert pairs(*sides) == []
+    unseen = [named("relu.0"), named("relu.0")]
+    for side in unseen:
+        side.call("tanh.7.backward", "tanh", phase="backward", call="tanh.7")
+    found = pairs(*unseen)
+    assert ("tanh.7.backward", "tanh.7.backward", "order") in found, "dumps without those calls"
+
+
 def test_where_no_order_is_known_names_alone_tell() -> None:
     left, right = named("a.0", "b.0"), named("b.0", "c.0")
     found = pair_operators(left.run(order_known=False), right.run())

@@ -8,7 +8,12 @@ import pytest
 
 from irtool.compare.tensors.model import Columns, Op, Phase
 from irtool.compare.tensors.pairing.operators import OpPair
-from irtool.compare.tensors.pairing.slots import Slots, pair_parameter_gradients, pair_tensors
+from irtool.compare.tensors.pairing.slots import (
+    Slots,
+    is_fused_sum,
+    pair_parameter_gradients,
+    pair_tensors,
+)
 from tests.compare.operators import tensor
 
 Tensors = dict[str, tuple[tuple[int, ...], float]]
@@ -216,3 +221,66 @@ def test_gradients_of_calls_that_end_in_other_functions_are_not_paired(
     for side in sides:
         side.op.call = f"{side.op.type}.0"
     assert bool(paired(*sides)[1]) is is_paired
+
+
+LONG, SHORT = ((4, 4), 3.0), ((4, 4), 2.0)
+
+
+def test_sums_of_which_one_has_a_product_in_it_share_what_is_the_same_tensor() -> None:
+    """``a * b + x`` and ``addcmul(x, a, b)``."""
+    left = Side("__add__", {"input.0": LONG, "input.1": SHORT}, OUT, name="call")
+    right = Side(
+        "addcmul", {"input.0": SHORT, "input.1": ((4, 4), 7.0), "input.2": SQUARE}, OUT, name="call"
+    )
+    for side in (left, right):
+        side.op.call = "call"
+    assert paired(left, right) == (
+        [("input.1", "input.0")], [("output.0", "output.0")],
+        [("input.0", "")], [("input.1", ""), ("input.2", "")],
+    )  # fmt: skip
+    assert is_fused_sum(OpPair(left.op, right.op, "order"))
+
+
+@pytest.mark.parametrize(("norm", "is_same"), [(2.01, True), (2.03, False)])
+def test_norms_a_hundredth_apart_are_one_term_and_not_more(norm: float, is_same: bool) -> None:
+    left = Side("__add__", {"input.0": LONG, "input.1": SHORT}, OUT)
+    right = Side("addcmul", {"input.0": ((4, 4), norm), "a": SQUARE, "b": SQUARE}, OUT)
+    for side in (left, right):
+        side.op.call = "call"
+    expected = [("input.1", "input.0")] if is_same else []
+    assert paired(left, right)[0] == expected
+
+
+def test_gradients_of_such_sums_are_of_the_terms_that_both_have() -> None:
+    left = Side("__add__", {"input.0": SQUARE}, {"output.0": LONG, "output.1": SHORT})
+    right = Side("addcmul", {"input.0": SQUARE}, {"output.0": SHORT, "output.1": ((4, 4), 9.0)})
+    for side in (left, right):
+        side.op.call, side.op.phase = "call", "backward"
+    assert paired(left, right)[1] == [("output.1", "output.0")]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "calls", "is_fused"),
+    [
+        ("__add__", "addcmul", True, True),
+        ("__add__", "addcmul", False, False),  # no call of an API: MindSpore's Add, say
+        ("addcmul", "addcmul", True, False),
+        ("__mul__", "addcmul", True, False),
+    ],
+)
+def test_which_sums_have_a_product_in_them(
+    ours: str, theirs: str, calls: bool, is_fused: bool
+) -> None:
+    left = Side(ours, {"input.0": SQUARE, "input.1": SQUARE}, OUT)
+    right = Side(theirs, {"input.0": SQUARE, "a": SQUARE, "b": SQUARE}, OUT)
+    for side in (left, right):
+        side.op.call = "call" if calls else ""
+    assert is_fused_sum(OpPair(left.op, right.op, "order")) is is_fused
+
+
+def test_operands_of_other_sizes_are_none_of_each_others() -> None:
+    """``index_add(0, index, rows)`` takes one index a row, ``scatter_add`` one an element."""
+    left = Side("index_add", {"input.0": SQUARE, "input.2": ROW, "input.3": SQUARE}, OUT)
+    right = Side("scatter_add", {"input.0": SQUARE, "input.2": SQUARE, "input.3": SQUARE}, OUT)
+    assert ("input.2", "input.2") not in paired(left, right)[0]
+    assert ("input.0", "input.0") in paired(left, right)[0]

@@ -13,11 +13,11 @@ from irtool.compare.tensors.judging.attributes import (
 )
 from irtool.compare.tensors.model import Columns, Op
 from irtool.compare.tensors.pairing.operators import OpPair
-from irtool.compare.tensors.pairing.slots import Slots
+from irtool.compare.tensors.pairing.slots import Slots, is_fused_sum
 from irtool.compare.tensors.semantics import family
 from irtool.ir.graph import Node
 
-_SPELLED_OTHERWISE = frozenset(("matmul", "view"))
+_SPELLED_OTHERWISE = frozenset(("matmul", "view", "scatter"))
 """Families whose functions all do the same: which one is called changes no number."""
 _EXCHANGED = 2.0**-7
 """Relative difference of norms, summed up, from which two operands are not one another."""
@@ -60,16 +60,25 @@ def changed_arguments(
         ours, theirs = left.shapes[a], right.shapes[b]
         if ours != theirs and len(ours) == len(theirs):
             yield AttributeChange(f"{left.labels[a]} shape", str(ours), str(theirs))
-    if len(slots.only_left) != len(slots.only_right) and pair.how != "graph":
-        for place in slots.only_left:
+    lone = [
+        [place for place in places if not _is_further_result(pair.left, columns.labels[place])]
+        for columns, places in ((left, slots.only_left), (right, slots.only_right))
+    ]
+    if len(lone[0]) != len(lone[1]) and pair.how != "graph":
+        for place in lone[0]:
             yield AttributeChange(left.labels[place], _tensor_text(left, place), ABSENT)
-        for place in slots.only_right:
+        for place in lone[1]:
             yield AttributeChange(right.labels[place], ABSENT, _tensor_text(right, place))
     if pair.left.node is not None:
         for text in changed.get(pair.left.node, ()):
             name, _, rest = text.partition(": ")
             before, _, after = rest.partition(" → ")
             yield AttributeChange(name, before, after)
+
+
+def _is_further_result(op: Op, label: str) -> bool:
+    """Whether a tensor is a result of a call besides its first: indices, weights of attention."""
+    return op.phase == "forward" and label.startswith("output") and label != "output.0"
 
 
 def _are_exchanged(pair: OpPair, slots: Slots, left: Columns, right: Columns) -> bool:
@@ -128,6 +137,8 @@ def is_spelled_otherwise(pair: OpPair) -> bool:
     if not (pair.left.call and pair.right.call) or pair.left.is_module:
         return False
     kinds = family(pair.left.type), family(pair.right.type)
+    if is_fused_sum(pair):
+        return True
     return kinds[0] == kinds[1] and kinds[0] in _SPELLED_OTHERWISE
 
 

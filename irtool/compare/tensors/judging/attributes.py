@@ -9,7 +9,11 @@ from dataclasses import dataclass
 
 from irtool.compare.tensors.nonfinite import LARGEST
 
-_NOISE = re.compile(r"dtype|device|layout|memory_format|requires_grad|inplace|foreach|fused")
+_NOISE = re.compile(
+    r"dtype|device|layout|memory_format|requires_grad|inplace|foreach|fused|"
+    r"need_weights|average_attn_weights|return_indices"
+)
+"""Arguments that say where and how a result is computed or what else is given: not its value."""
 _TYPE_WORDS = re.compile(
     r"(?:torch|mindspore|mstype|numpy|np)\.|^<class|float|int(?:8|16|32|64)|^(?:npu|cuda|cpu|ascend)"
     r"(?::\d+)?$",

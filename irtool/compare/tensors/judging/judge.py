@@ -43,7 +43,7 @@ from irtool.compare.tensors.measuring.measure import Measure
 from irtool.compare.tensors.model import Places, TensorRun
 from irtool.compare.tensors.pairing.makers import Makers
 from irtool.compare.tensors.pairing.operators import OpPair
-from irtool.compare.tensors.pairing.slots import Slots
+from irtool.compare.tensors.pairing.slots import Slots, is_fused_sum
 from irtool.compare.tensors.semantics import family, is_random, is_unwritten, jumps
 from irtool.ir.graph import Node
 from irtool.ir.units import error_text
@@ -70,6 +70,10 @@ _HALF_ROUNDED = 0.05
 """Relative error up to which inputs may be off by rounding in half precision."""
 _FINE = 2.0**-20
 """Unit roundoff from which a type counts as half precision."""
+_SINGLE = 2.0**-24
+"""Unit roundoff of single precision."""
+_BELOW_ALL = 2.0**-16
+"""Relative error, if those before are as large, that no two functions of other names are within."""
 _TOLD_UNITS = 0.125
 """Units of half precision that a result may differ by if arguments do and inputs do not."""
 _UNSEEN_UNITS = 1 / 16
@@ -328,7 +332,7 @@ class Judge:
         )
         columns = self.left.columns, self.right.columns
         parts = before if has_parts else 0.0
-        scalars = computed_scalars(pair, before)
+        scalars = before if is_fused_sum(pair) else computed_scalars(pair, before)
         account = Account(pair, *columns, *output, inputs, hidden, parts, scalars, before)
         explained, floor = budget(account)
         return max(explained, self.noise.get(pair.left.index, 0.0)), floor
@@ -529,8 +533,7 @@ class Judge:
         theirs += part_dtypes(judged.pair.right, right)
         return coarsest(ours) != coarsest(theirs) and coarsest([*ours, *theirs]) > _FINE
 
-    @staticmethod
-    def _gives_the_same(judged: Judged, measure: Measure) -> bool:
+    def _gives_the_same(self, judged: Judged, measure: Measure) -> bool:
         """Whether a call of another name gives the same, or adds no error of its own."""
         if not any(change.name == "operator" for change in judged.attributes):
             return False
@@ -540,7 +543,8 @@ class Judge:
             measure.exact or family(judged.pair.left.type) != "view"
         ):
             return True  # explained as rounding, and figures of views do not tell their order
-        if measure.exact and measure.error <= 2.0**-23:  # rounding of Float32
+        rounding = max(LEAST_UNITS * _SINGLE, min(self.past.before(judged.pair.left), _BELOW_ALL))
+        if measure.exact and measure.error <= rounding:
             return True
         return measure.error <= _HANDED_ON * judged.error_in <= _HALF_ROUNDED
 

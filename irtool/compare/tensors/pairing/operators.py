@@ -96,11 +96,15 @@ class _Pairs:
         self.cross = cross or (left.kind == "msprobe" and right.kind != "msprobe")
         self._phases: dict[tuple[int, str], list[Op]] = {}
         self._keys: tuple[dict[int, Hashable], dict[int, Hashable]] = ({}, {})
+        self._calls = [
+            {op.name: op.index for op in run.ops if op.call and op.phase == "forward"}
+            for run in self.runs
+        ]
 
     def pair(self, a: int, b: int, how: How) -> None:
         if a in self.left or b in self.right:
             return
-        if not self._is_split(a, b):
+        if not self._is_split(a, b) and not self._is_of_other_calls(a, b):
             self.left[a] = (b, how)
             self.right[b] = a
 
@@ -115,6 +119,17 @@ class _Pairs:
             return False
         sizes = _sizes(ours, self.runs[0].columns), _sizes(theirs, self.runs[1].columns)
         return any(sizes[1].get(label, size) != size for label, size in sizes[0].items())
+
+    def _is_of_other_calls(self, a: int, b: int) -> bool:
+        """Whether they are gradients of calls that both dumps show and that are not paired."""
+        ops = self.runs[0].ops[a], self.runs[1].ops[b]
+        if ops[0].phase != "backward" or not all(op.call for op in ops):
+            return False
+        calls = [self._calls[which].get(op.call) for which, op in enumerate(ops)]
+        if calls[0] is None or calls[1] is None:
+            return False
+        match = self.left.get(calls[0])
+        return match is None or match[0] != calls[1]
 
     def sorted(self) -> list[OpPair]:
         ours, theirs = self.runs[0].ops, self.runs[1].ops

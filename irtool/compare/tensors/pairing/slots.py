@@ -10,6 +10,9 @@ from irtool.compare.tensors.model import Columns
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.semantics import family
 
+_SAME_TERM = 0.01
+"""Relative difference of norms up to which operands of two sums are taken for one tensor."""
+
 
 class Slots(NamedTuple):
     """Paired tensors of an operator pair, by place; the rest one side has alone."""
@@ -40,6 +43,47 @@ def _is_gradient_of_another_call(pair: OpPair) -> bool:
     ours, theirs = pair.left, pair.right
     is_call = ours.phase == "backward" and bool(ours.call) and not ours.is_module
     return is_call and len(ours.outputs) != len(theirs.outputs)
+
+
+def is_fused_sum(pair: OpPair) -> bool:
+    """Whether one of two sums may have a product in it, which is a call of its own elsewhere.
+
+    So are ``x + a * b`` and ``addcmul(x, a, b)``: they give the same, of other operands.
+
+    Args:
+        pair: two operators; gradients of two calls that add up are meant too.
+    """
+    ours, theirs = pair.left, pair.right
+    if not (ours.call and theirs.call) or ours.is_module or ours.type == theirs.type:
+        return False
+    if not family(ours.type) == family(theirs.type) == "sum":
+        return False
+    return ours.phase == "backward" or len(ours.inputs) != len(theirs.inputs)
+
+
+def _same_terms(
+    ours: Sequence[int], theirs: Sequence[int], left: Columns, right: Columns
+) -> list[tuple[int, int]]:
+    """Operands of such sums, or their gradients, that are one tensor as size and norm say."""
+    terms: list[tuple[int, int]] = []
+    free = list(theirs)
+    for a in ours:
+        size = math.prod(left.shapes[a])
+        alike = [
+            b
+            for b in free
+            if math.prod(right.shapes[b]) == size
+            and math.isclose(left.norm[a], right.norm[b], rel_tol=_SAME_TERM)
+        ]
+        if alike:
+            b = _nearest(left.norm[a], alike, right)
+            terms.append((a, b))
+            free.remove(b)
+    return terms
+
+
+def _sizes(columns: Columns, places: Sequence[int]) -> list[int]:
+    return [math.prod(columns.shapes[place]) for place in places]
 
 
 def _nearest(norm: float, places: Sequence[int], columns: Columns) -> int:
@@ -97,11 +141,22 @@ def pair_tensors(pair: OpPair, left: Columns, right: Columns) -> Slots:
     sides: list[tuple[tuple[int, int], ...]] = []
     labels, others = left.labels, right.labels
     is_other = pair.left.type != pair.right.type
+    is_gradient = pair.left.phase == "backward"
+    by_figures = (pair.left.inputs, pair.left.outputs)[is_gradient] if is_fused_sum(pair) else None
     for ours, theirs in (
         (pair.left.inputs, pair.right.inputs),
         (pair.left.outputs, pair.right.outputs),
     ):
-        if [labels[a] for a in ours] == [others[b] for b in theirs]:
+        if ours is by_figures:
+            terms = _same_terms(ours, theirs, left, right)
+            sides.append(tuple(terms))
+            lone_left += [a for a in ours if a not in {a for a, _ in terms}]
+            lone_right += [b for b in theirs if b not in {b for _, b in terms}]
+            continue
+        is_other_input = is_other and ours is pair.left.inputs
+        if [labels[a] for a in ours] == [others[b] for b in theirs] and not (
+            is_other_input and _sizes(left, ours) != _sizes(right, theirs)
+        ):
             sides.append(tuple(zip(ours, theirs, strict=True)))
             continue
         if is_other and [left.shapes[a] for a in ours] == [right.shapes[b] for b in theirs]:
