@@ -29,10 +29,28 @@ def seen_dataset(evidence: Evidence, stage_size: int | None) -> Entry | None:
     operands = None if evidence.begin is None else evidence.begin.dataset_operands
     for shown in evidence.later:
         rows = _ratios(shown, evidence.begin)
-        if rows is not None and _is_dataset(rows, operands):
+        if rows is None or not _is_dataset(rows, operands):
+            continue
+        value = named(rows, stage_size)
+        if not _is_default_cut(value, shown, evidence):
             what = "shapes of the network's inputs"
-            return Entry(named(rows, stage_size), Origin("dump", shown.path, what))
+            return Entry(value, Origin("dump", shown.path, what))
     return None
+
+
+def _is_default_cut(value: Dataset, shown: Shown, evidence: Evidence) -> bool:
+    """Whether inputs may be cut as MindSpore cuts those of a stage that reads no batch.
+
+    The batch goes to the first stage and the labels to the last one; a stage between them has both
+    inputs still, cut over its devices whatever the strategy of the dataset is (none are cut under
+    ``full_batch``).
+    """
+    if value == WHOLE or not shown.has_pipeline:
+        return False
+    earlier = [one for one in (evidence.end, evidence.begin) if one is not None]
+    if earlier:
+        return not any(one.has_dataset for one in earlier)
+    return value == PARALLEL
 
 
 def _operator(shown: Shown) -> str:

@@ -2,13 +2,15 @@
 
 Gradients that are accumulated free what one micro-batch keeps before the next one runs; a stage of
 a pipeline holds those of the micro-batches that are on their way through the stages behind it (one
-forward, one backward).  A cell that is inlined late stands once in the dump and runs for each.
+forward, one backward; where stages hold several chunks of layers, as the interleaved schedule has
+it).  A cell that is inlined late stands once in the dump and runs for each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from irtool.cluster.schedule import interleaved
 from irtool.ir.graph import Node
 from irtool.ir.micro_batches import is_interleaved, micro_batch_of
 from irtool.sharding.network.analysis import Analysis
@@ -23,9 +25,7 @@ def held_at_once(analysis: Analysis, instances: Mapping[str, int]) -> dict[Node,
     """
     labels = _micro_batches(analysis)
     count = len({label for label in labels.values() if label is not None})
-    context = analysis.context
-    stages_behind = context.stages - context.rank // context.stage_size
-    together = min(count, stages_behind) if context.stages > 1 else min(count, 1)
+    together = _together(analysis, count)
     held: dict[Node, float] = {}
     for node in analysis.judged:
         runs = instances.get(node.graph.name, 1) if node.graph is not None else 1
@@ -36,6 +36,19 @@ def held_at_once(analysis: Analysis, instances: Mapping[str, int]) -> dict[Node,
         elif runs > 1:
             held[node] = runs
     return held
+
+
+def _together(analysis: Analysis, count: int) -> float:
+    """Micro-batches of which a stage keeps results at once; of its chunks, on average."""
+    context = analysis.context
+    if context.stages == 1:
+        return min(count, 1)
+    numbers = [node.attribute("chunk") for node in analysis.network.dump.nodes()]
+    chunks = max((number for number in numbers if type(number) is int), default=0) + 1
+    if chunks > 1 and count >= context.stages:
+        schedule = interleaved(context.stage, context.stages, count, chunks)
+        return schedule.in_flight / chunks
+    return min(count, context.stages - context.stage)
 
 
 def _micro_batches(analysis: Analysis) -> dict[Node, int | None]:

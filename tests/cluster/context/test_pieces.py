@@ -216,6 +216,30 @@ def test_as_many_inputs_as_the_dataset_has_are_the_dataset() -> None:
     assert seen_dataset(evidence(inputs(*two), begin=begin), 8) is None
 
 
+@pytest.mark.parametrize(
+    ("line", "dataset", "expected"),
+    [
+        ("[64, 4]", "seen", "data_parallel"),  # it is what the dataset's operator takes
+        ("[64, 4]", "none", None),  # a stage that reads no batch: cut whatever the dataset's split
+        ("[64, 4]", "unknown", None),
+        ("[32, 4]", "unknown", ((4, 1),)),  # no stage cuts so what it doesn't read
+        ("[8, 4]", "none", "full_batch"),  # only then inputs that nobody reads are whole
+        ("[8, 4]", "unknown", "full_batch"),
+    ],
+)
+def test_inputs_of_a_stage_show_the_split_where_it_reads_them(
+    line: str, dataset: str, expected: object
+) -> None:
+    begin = {
+        "seen": shown("begin", statement(0, "_VirtualDataset", "%para1_x"), transfer(1, "Send", 8)),
+        "none": shown("begin", transfer(0, "Receive", 0), transfer(1, "Send", 16)),
+        "unknown": None,
+    }[dataset]
+    later = shown("validate", transfer(0, "Receive", 0), inputs=(FIRST + line,), rank=8)
+    found = seen_dataset(evidence(later, begin=begin), 8)
+    assert (None if found is None else found.value) == expected
+
+
 # -- optimizer parallel ----------------------------------------------------------------------------
 
 

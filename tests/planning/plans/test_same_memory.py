@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,39 @@ def test_a_later_stage_keeps_what_it_was_sent_for_each_micro_batch_on_its_way(na
     assert cost.memory.states == compiled.states
     assert cost.memory.gradients == compiled.gradients
     assert cost.memory.total == compiled.total
+
+
+CUT = records(Path(__file__).parent / "stages_between.jsonl.xz")
+"""Blocks of two products that MindSpore 2.7.0 compiled: the second of four stages, which reads no
+batch, and the first of two that hold two chunks each (four micro-batches)."""
+MIDDLE, CHUNKS = CUT
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_stages_hold_inputs_that_they_do_not_read_and_results_of_all_chunks(name: str) -> None:
+    record = CUT[name]
+    begin, context = record.dump("begin"), record.context
+    cost = step_cost(structure_of(begin, context), check(begin, context), built_in("ascend_910b"))
+    compiled = compiled_account(memory(record.dump("validate")))
+    assert cost.memory.activations == compiled.kept > 0
+    assert cost.memory.inputs == compiled.inputs > 0
+    assert cost.memory.total == compiled.total
+
+
+@pytest.mark.parametrize(
+    ("rows", "full_batch", "size"),
+    [(64, False, 8 * 32 * 4), (64, True, 64 * 32 * 4), (8, False, 32 * 4), (7, False, 7 * 32 * 4)],
+)
+def test_inputs_that_a_stage_does_not_read_are_cut_where_rows_are_enough(
+    rows: int, full_batch: bool, size: int
+) -> None:
+    """As many rows as the stage has devices are enough; a full batch is never cut."""
+    record = CUT[MIDDLE]
+    text = record.dumps["begin"].replace("(64, 32)> : [64, 32]", f"({rows}, 32)> : [{rows}, 32]")
+    begin = irtool.loads(text, "step_parallel_begin_0018.ir")
+    context = replace(record.context, full_batch=full_batch)
+    cost = step_cost(structure_of(begin, context), check(begin, context), built_in("ascend_910b"))
+    assert cost.memory.inputs == 2 * size
 
 
 KEEPS_COMMUNICATION = records(Path(__file__).parent / "kept_communication.jsonl.xz")

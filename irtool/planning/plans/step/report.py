@@ -266,7 +266,7 @@ def step_cost(structure: Structure, report: CheckResult, machine: Machine) -> St
         kept_in(structure, report),
         accumulated,
         gathered,
-        inputs=_inputs(report),
+        inputs=_inputs(structure, report),
         other=other,
         fused=fused_bytes(
             communication.launch for item in items for communication in item.communications
@@ -291,13 +291,27 @@ def _of_unused(item: ParameterReport, own: int, known: Collection[str]) -> tuple
     return 0, 0, own if item.role == "state" and item.weight not in known else 0
 
 
-def _inputs(report: CheckResult) -> int:
-    """Bytes of one batch, as it arrives at a device."""
+def _inputs(structure: Structure, report: CheckResult) -> int:
+    """Bytes of one batch, as it arrives at a device.
+
+    A pipeline stage that reads no batch has the inputs all the same.  MindSpore cuts them over the
+    stage's devices where they have rows enough, unless each device gets the whole batch
+    (``HandleNoUsedParameter``).
+    """
     total = 0
     for item in report.dataset:
         type = item.parameter.type if item.parameter is not None else None
         if type is not None and min(item.slice, default=0) >= 0:
             total += prod(item.slice) * item_bytes(type.dtype)
+    if report.dataset or report.context.stages == 1:
+        return total
+    parts = 1 if report.context.full_batch else report.context.stage_size
+    for one in structure.dump.parameters:
+        shape = one.type.dimensions if one.type is not None else None
+        if one.is_weight or one.type is None or shape is None or min(shape, default=0) < 0:
+            continue
+        size = prod(shape) * item_bytes(one.type.dtype)
+        total += size // shape[0] * (shape[0] // parts) if shape and shape[0] >= parts else size
     return total
 
 
