@@ -56,9 +56,13 @@ class Inputs:
         self._folders[path] = None
 
     def same_as(self, path: str) -> str | None:
-        """The input that is the same file as ``path``, whatever links lead there."""
+        """The input that is the same file as ``path``, whatever links lead there.
+
+        ``path`` may lead through folders that are not there: what is written is put where it leads
+        without them.
+        """
         try:
-            status = os.stat(path)
+            status = os.stat(os.path.realpath(path))
         except (OSError, ValueError):
             return None
         folder = os.path.dirname(os.path.realpath(path))

@@ -259,6 +259,24 @@ def test_devices_and_stages_are_seen_where_nobody_says_them(
         assert found["weak_points"] == [[0, 2], [1, 3], [4, 6], [5, 7]]
 
 
+@pytest.mark.parametrize("name", ["step_parallel_begin_0018.ir", "b.ir"])
+def test_dumps_around_a_begin_dump_that_are_not_its_own_tell_nothing(
+    name: str, capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    """Neither those of other networks beside it nor runs in folders below."""
+    begin = tmp_path / name
+    shutil.copy(samples / "mlp_semi_auto/step_parallel_begin_0018.ir", begin)
+    _, alone, _ = run(capsys, begin, "--devices", 8, "--lost", 5, "--format", "json")
+    shutil.copytree(samples / "gpt", tmp_path / "gpt")
+    shutil.copy(samples / "gpt/20_validate_0080.ir", tmp_path)
+    _, among, err = run(capsys, begin, "--devices", 8, "--lost", 5, "--format", "json")
+    assert err == ""
+    told, expected = json.loads(among), json.loads(alone)
+    for answer in (told, expected):
+        del answer["context"], answer["assumptions"], answer["path"]
+    assert told == expected
+
+
 def test_ranks_without_their_last_dump_are_left_out(
     capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
 ) -> None:

@@ -135,6 +135,7 @@ def test_what_is_read_is_noted_where_somebody_asks(tmp_path: Path) -> None:
         note_input_folder(str(tmp_path / "folder"))
     assert noted.same_as(str(tmp_path / "." / "file")) == str(tmp_path / "file")
     assert noted.same_as(str(tmp_path / "folder" / "tensor.npy")) is not None
+    assert noted.same_as(str(tmp_path / "none" / ".." / "file")) == str(tmp_path / "file")
     assert noted.same_as(str(tmp_path / "other")) is None
     assert noted.same_as(str(tmp_path / "gone")) is None
     read_bytes(str(tmp_path / "other"))

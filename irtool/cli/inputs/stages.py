@@ -13,6 +13,7 @@ from irtool.cli.inputs.cluster import VALIDATE, Asked, read_cluster
 from irtool.cli.inputs.dumps import read_statements
 from irtool.cli.inputs.memory import RankDump, layout_of
 from irtool.cli.report import Failure, report_problems
+from irtool.cluster.context.evidence import evidence_beside
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import Cluster
@@ -117,10 +118,20 @@ def _read(path: str) -> Dump:
 
 
 def _cluster(path: str, begin: str, context: ParallelContext, graph: int | None) -> Cluster | None:
-    """What the ranks communicate, if their last dumps are there."""
-    folder = path if file_facts.is_folder(path) else os.path.dirname(begin) or "."
+    """What the ranks communicate, if their last dumps are there.
+
+    Of a begin dump alone only the validate dump of its own compilation counts: what else stands in
+    its folder, or below it, may be any network's.
+    """
+    if file_facts.is_folder(path):
+        dumps = path
+    else:
+        later = evidence_beside(begin).validate if file_facts.is_file(begin) else None
+        if later is None:
+            return None
+        dumps, graph = later.path, None
     try:
-        cluster = read_cluster(Asked([folder], None, graph, context.devices)).cluster
+        cluster = read_cluster(Asked([dumps], None, graph, context.devices)).cluster
     except Failure:
         return None
     return None if cluster.partial else cluster
