@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,11 @@ def test_a_pipe_that_nobody_writes_into_is_no_hang(
     monkeypatch.setattr(reading, "_WRITER_PATIENCE", 0.05)
     path = str(tmp_path / "pipe")
     os.mkfifo(path)
-    for read in (read_bytes, read_text, opened, lambda path: list(text_lines(path))):
+    readers: tuple[Callable[[str], object], ...] = (
+        *(read_bytes, read_text, opened),
+        lambda path: list(text_lines(path)),
+    )
+    for read in readers:
         with pytest.raises(OSError, match="nobody writes"):
             read(path)
 

@@ -359,6 +359,7 @@ def test_accumulated_gradients_are_slices_or_whole(
     assert found == SeenOptimizer(
         later.path, {"b": Gather((0, 1, 2, 3), None)}, {}, None, None, accumulated, None
     )
+    assert found is not None
     assert found.surely_excluded() == ()
 
 
