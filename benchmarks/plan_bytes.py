@@ -107,11 +107,11 @@ def context_for(devices: int, alltoall: bool = False) -> ParallelContext:
 
 
 def predicted(begin: Dump, context: ParallelContext, machine: Machine) -> Traffic:
-    """What the cost model says of a begin dump's strategies."""
+    """What the cost model says of a begin dump's strategies, what runs again with it."""
     cost = step_cost(structure_of(begin, context), check(begin, context), machine)
     found = Traffic(machine, unknown=len(cost.unknown))
     for item in cost.items:
-        for each in item.communications:
+        for each in (*item.communications, *item.repeated):
             found.add(each.phase, each.launch)
     return found
 

@@ -19,6 +19,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "gpt": {"rms": False, "rotary": False, "flash": False, "bias": True},
     "llama": {"rms": True, "rotary": True, "flash": False, "bias": False},
     "flash": {"rms": True, "rotary": True, "flash": True, "bias": False},
+    "moe": {"kind": "moe", "rms": True, "rotary": False, "flash": False, "bias": False},
     "former": {
         "rms": True, "bias": False, "form": "BNSD", "sparse": 0, "rotary": True, "feed": "swiglu",
         "sequence": False, "mint": False, "recompute": "", "excluded": {},

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, TypeGuard, cast
 
 from irtool.ir.graph import AmbiguousReference, DumpModel, GraphParameter, Node, Source
 from irtool.ir.groups import (
@@ -174,6 +174,8 @@ def _payload(node: Node) -> tuple[str | None, tuple[int, ...] | None, int | None
         types.append(node.output_type)
     if not types:
         return None, None, None
+    if COMMUNICATION[node.op].base.startswith("NeighborExchangeV2"):
+        return types[0].dtype, *_halo(node, types)
     sizes = [item.size for item in types]
     sent = _sent_shape(node) if COMMUNICATION[node.op].base in POINT_TO_POINT else None
     dtype = types[0].dtype
@@ -184,6 +186,33 @@ def _payload(node: Node) -> tuple[str | None, tuple[int, ...] | None, int | None
     tensors = largest.tensors
     dtype, shape = tensors[0] if tensors else (largest.dtype, largest.dimensions)
     return dtype, shape, max(known) if len(known) == len(sizes) else None
+
+
+def _halo(node: Node, types: Sequence[Abstract]) -> tuple[tuple[int, ...] | None, int | None]:
+    """Shape of a device's slice of an image, and bytes of what it exchanges of its edges.
+
+    Rows above and below, columns left and right, and with both the corners: those that are sent or
+    those that are received, whichever are more.
+    """
+    own = min(types, key=lambda item: math.prod(item.dimensions or ()))
+    shape, size = own.dimensions, own.size
+    if not shape or len(shape) < 2 or not size:
+        return shape, None
+    amounts: list[int] = []
+    for name in ("send_lens", "recv_lens"):
+        lengths = node.attribute(name)
+        if not _are_lengths(lengths):
+            return shape, None
+        above, below, left, right = lengths
+        wider = (shape[-2] + above + below) * (shape[-1] + left + right)
+        amounts.append(size // (shape[-2] * shape[-1]) * (wider - shape[-2] * shape[-1]))
+    return shape, max(amounts)
+
+
+def _are_lengths(value: object) -> TypeGuard[Sequence[int]]:
+    """Whether an attribute says how many rows and columns go to the four sides."""
+    items = cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
+    return len(items) == 4 and all(isinstance(item, int) for item in items)
 
 
 def _sent_shape(node: Node) -> tuple[int, ...] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from irtool.operators.call import Strategy
+from irtool.operators.call import OperatorCall, Strategy
 from irtool.operators.layout import DeviceMatrix, Shape, TensorLayout, TensorMap, UserLayout
 
 Verdict = Literal["legal", "illegal", "unknown"]
@@ -78,6 +78,13 @@ class Collective:
     group: str = ""
     input: int = 0
     late: bool = False
+
+    def dtype_in(self, call: OperatorCall) -> str:
+        """Element type of what it carries, of an operator's call; "" where that is not known."""
+        if self.output is None:
+            return call.tensors[self.input].dtype if self.input < len(call.tensors) else ""
+        results = call.results
+        return results[min(self.output, len(results) - 1)].dtype if results else ""
 
 
 @dataclass(frozen=True, slots=True)

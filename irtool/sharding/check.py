@@ -215,8 +215,7 @@ def _operators(analysis: Analysis) -> tuple[OperatorReport, ...]:
 
 
 def _collective(judged: Judged, item: Collective) -> CollectiveReport:
-    results = judged.call.call.results
-    dtype = results[min(item.output or 0, len(results) - 1)].dtype if results else ""
+    dtype = item.dtype_in(judged.call.call)
     return CollectiveReport(
         op=item.op,
         ranks=item.ranks,

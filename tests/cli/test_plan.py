@@ -404,7 +404,7 @@ def test_half_a_dump_is_half_a_plan(
     status, out, err = run(capsys, half, "--devices", 8, "-f", form)
     assert status == 1
     assert out
-    assert "could not be read whole" in err
+    assert err.count("a part of the dump could not be read: this is a plan of the rest") == 1
 
 
 def test_the_plan_of_half_a_dump_is_called_so(
@@ -414,6 +414,24 @@ def test_the_plan_of_half_a_dump_is_called_so(
     half.write_text((samples / LOOP).read_text(encoding="utf-8")[:9000], encoding="utf-8")
     _, out, _ = run(capsys, half, "--devices", 8)
     assert "note: a part of the dump could not be read: this is a plan of the rest" in out
+
+
+@pytest.mark.parametrize(
+    "more", [(), ("--algorithm", "recursive"), ("--to", 4), ("--to-stages", 2)], ids=str
+)
+def test_of_a_plan_of_half_a_dump_no_more_is_accepted_than_check_says(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path, more: tuple[object, ...]
+) -> None:
+    whole = samples / "mlp_recursive_search/step_parallel_begin_0019.ir"
+    damaged = tmp_path / "step_parallel_begin_0019.ir"
+    lines = whole.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines[29] = "  no statement\n"
+    damaged.write_text("".join(lines), encoding="utf-8")
+    said = [
+        json.loads(run(capsys, path, "--devices", 8, "-f", "json", *more)[1])["accepted"]
+        for path in (whole, damaged)
+    ]
+    assert said == [True, None]
 
 
 def test_a_plan_of_a_stage_says_so(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
@@ -488,3 +506,22 @@ def test_a_file_that_moves_weights_names_what_tells_of_checkpoints(
     if moves:
         assert main(["ckpt", str(begin), str(file)]) == 0
         assert "8 checkpoints become 4" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", [("--devices", 16), ("--devices", 8, "--to", 16)], ids=str)
+def test_it_is_said_that_fewer_devices_are_faster(
+    capsys: pytest.CaptureFixture[str], samples: Path, option: tuple[object, ...]
+) -> None:
+    begin = samples / "mlp_recursive_search/step_parallel_begin_0019.ir"
+    _, out, err = run(capsys, begin, *option)
+    assert "note: fewer devices are faster: on 8 a step takes 107 µs" in out
+    assert "fewer devices are faster" in err
+
+
+@pytest.mark.parametrize("option", [("--keep-configured",), ("--recompute", "auto")], ids=str)
+def test_of_what_was_chosen_for_the_devices_no_fewer_are_tried(
+    capsys: pytest.CaptureFixture[str], samples: Path, option: tuple[object, ...]
+) -> None:
+    begin = samples / "mlp_recursive_search/step_parallel_begin_0019.ir"
+    _, out, err = run(capsys, begin, "--devices", 16, *option)
+    assert "fewer devices" not in out + err

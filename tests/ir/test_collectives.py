@@ -181,3 +181,45 @@ def test_corpus_ranks_fit_their_context(corpus: Path, load_once: Callable[[Path]
             if item.origin in ("mirror", "optimizer parallel"):
                 assert item.parameter, path
     assert origins == set(get_args(Origin)) - NOT_IN_VERDICTS
+
+
+def halo(op: str, slice_shape: str, wider: str, send: str, receive: str) -> Dump:
+    """A dump with one exchange of the edges of an image, as MindSpore's validate dumps have it."""
+    shapes = (slice_shape, wider) if op == "NeighborExchangeV2" else (wider, slice_shape)
+    return irtool.loads(
+        "subgraph instance: f : 0x1\nsubgraph @f() {\n"
+        f'  %0(a) = {op}(%para1_x) primitive_attrs: {{group: "hccl_world_group", '
+        "rank_list: (0, 1, 2, 3), recv_rank_ids: [-1, -1, 1, 3, 2, -1, -1, -1], "
+        f'format: "NCHW", send_lens: {send}, recv_lens: {receive}}}\n'
+        f"      : (<Tensor[Float32], {shapes[0]}>) -> (<Tensor[Float32], {shapes[1]}>)\n"
+        "  Return(%0)\n}\n"
+    )
+
+
+@pytest.mark.parametrize("op", ["NeighborExchangeV2", "NeighborExchangeV2Grad"])
+@pytest.mark.parametrize(
+    ("slice_shape", "wider", "send", "receive", "elements"),
+    [
+        ("(16, 8, 2, 8)", "(16, 8, 3, 8)", "[0, 1, 0, 0]", "[0, 1, 0, 0]", 16 * 8 * 8),
+        ("(16, 8, 8, 2)", "(16, 8, 8, 4)", "[0, 0, 1, 1]", "[0, 0, 1, 1]", 16 * 8 * 8 * 2),
+        # corners come with rows and columns
+        ("(32, 8, 4, 2)", "(32, 8, 5, 3)", "[0, 1, 0, 1]", "[0, 1, 0, 1]", 32 * 8 * (2 + 4 + 1)),
+        # a slice at the edge that only gives away columns
+        ("(16, 4, 8, 4)", "(16, 4, 8, 4)", "[0, 0, 1, 0]", "[0, 0, 0, 0]", 16 * 4 * 8),
+        ("(16, 4, 8, 4)", "(16, 4, 8, 5)", "[0, 0, 0, 0]", "[0, 0, 1, 0]", 16 * 4 * 8),
+    ],
+)
+def test_neighbours_exchange_edges_not_slices(
+    op: str, slice_shape: str, wider: str, send: str, receive: str, elements: int
+) -> None:
+    (item,) = collectives(halo(op, slice_shape, wider, send, receive))
+    assert item.bytes == 4 * elements
+    assert str(item.shape) == slice_shape
+
+
+@pytest.mark.parametrize("send", ["[0, 1, 0]", "[0, 1, 0, x]", "3"])
+def test_of_an_exchange_that_does_not_say_how_much_the_bytes_are_unknown(send: str) -> None:
+    (item,) = collectives(
+        halo("NeighborExchangeV2", "(16, 8, 2, 8)", "(16, 8, 3, 8)", send, "[0, 1, 0, 0]")
+    )
+    assert item.bytes is None

@@ -133,7 +133,7 @@ def planned(asked: PlanQuestion) -> Planned:
         outcome = made(request)
     except CannotPlan as error:
         raise Failure(str(error), file.path) from None
-    for text in (*outcome.plan.notes, *part_of(read, request.context)):
+    for text in (*outcome.plan.notes, *part_of(request.context)):
         note(text)
     return Planned(outcome, request, read, known, file.path, candidates)
 
@@ -246,17 +246,14 @@ def _moves_weights(planning: Planned) -> bool:
 command = context_command("plan", _plan)
 
 
-def part_of(dump: Dump, context: ParallelContext) -> list[str]:
+def part_of(context: ParallelContext) -> list[str]:
     """What the plan is not of."""
-    notes: list[str] = []
-    if dump.problems:
-        notes.append("the dump could not be read whole: this is a plan of what was read")
-    if context.stages > 1:
-        notes.append(
-            f"this is a plan of stage {context.stage} of {context.stages}: what the others do, and "
-            "what they would have to move, is not in it"
-        )
-    return notes
+    if context.stages == 1:
+        return []
+    return [
+        f"this is a plan of stage {context.stage} of {context.stages}: what the others do, and "
+        "what they would have to move, is not in it"
+    ]
 
 
 def _old(

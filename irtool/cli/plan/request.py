@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from irtool.cli.plan.options import Decide, PlanOptions, Way
+from irtool.cli.plan.options import Decide, Effort, PlanOptions, Way
 from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
@@ -74,12 +74,12 @@ def made(asked: Request) -> Made:
     """
     if asked.way == "devices":
         elastic = _for_other_devices(asked)
-        return Made(next(iter(elastic.plans.values())), elastic)
+        return Made(_with_fewer(asked, next(iter(elastic.plans.values()))), elastic)
     if asked.way == "stages":
         staged = _in_stages(asked)
         return Made(staged.inner, staged=staged)
     if asked.way == "plan":
-        return Made(_searched(asked))
+        return Made(_with_fewer(asked, _searched(asked)))
     return Made(_imitated(asked))
 
 
@@ -139,6 +139,27 @@ def again_of(asked: Request) -> Again:
     if asked.way != "plan":
         return Again(asked.dump)
     return Again(asked.dump, lambda carried, context: _searched(asked, carried, context))
+
+
+def _with_fewer(asked: Request, plan: Plan) -> Plan:
+    """The plan, with a note where nothing but the number of devices is given and fewer are faster.
+
+    What is pinned, kept or frozen was chosen for that number, what is lost is another question, and
+    what else is to be decided takes a search longer.
+    """
+    from irtool.planning.plans.fewer_devices import with_fewer
+
+    options = asked.options
+    held = asked.pinned or options.keep_configured or asked.region or asked.onto or asked.lost
+    decided = options.optimizer_parallel or options.recompute or asked.network
+    if held or decided or plan.context.stages > 1:
+        return plan
+
+    def plan_for(devices: int) -> Plan:
+        options_of_it = replace(options, to=devices, effort=Effort.quick)
+        return _searched(replace(asked, options=options_of_it))
+
+    return with_fewer(plan, plan_for)
 
 
 def _searched(

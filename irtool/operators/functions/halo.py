@@ -7,7 +7,7 @@ device's own is exchanged with the neighbours before the local operator runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -168,7 +168,8 @@ def with_halos(
     if position >= prod(matrix):
         return sharding
     place = coordinates(matrix, position)
-    local = [size // split for size, split in zip(case.shape(index), case.strategy[0], strict=True)]
+    own = [size // split for size, split in zip(case.shape(index), case.strategy[0], strict=True)]
+    local = list(own)
     moves: list[_Move] = []
     for image in images:
         axis = axes_of(matrix, x_map[image.dimension])[0]
@@ -179,8 +180,19 @@ def with_halos(
     partners = {position, *(position_of(matrix, near) for near in _neighbours(place, moves))}
     first = case.context.own_rank - position * repeats
     ranks = tuple(sorted(first + partner * repeats for partner in partners))
+    dimensions = [image.dimension for image in images]
     exchange = Collective(
-        "NeighborExchangeV2", ranks, "", "halo of a split image", None, None, WORLD_GROUPS[0]
+        "NeighborExchangeV2",
+        ranks,
+        why="halo of a split image",
+        output=None,
+        shape=exchanged(
+            own,
+            dict(zip(dimensions, (move.received for move in moves), strict=True)),
+            dict(zip(dimensions, (move.sent for move in moves), strict=True)),
+        ),
+        group=WORLD_GROUPS[0],
+        input=index,
     )
     return replace(
         sharding,
@@ -188,6 +200,31 @@ def with_halos(
         raw_inputs=((index, tuple(local)),),
         replaced="an exchange of halos, then the local operator" if moved else "",
     )
+
+
+def exchanged(
+    own: Sequence[int],
+    received: Mapping[int, tuple[int, int]],
+    sent: Mapping[int, tuple[int, int]],
+) -> Shape | None:
+    """How much of a slice's edges a device gets or hands over, whichever is more.
+
+    Args:
+        own: the shape of a device's slice.
+        received: by dimension rows of the neighbours before and behind; corners come with them.
+        sent: rows of its own that go to them.
+
+    Returns:
+        Elements, as a shape of one dimension; None where a size is not known.
+    """
+    if any(size < 0 for size in own):
+        return None
+
+    def around(rows: Mapping[int, tuple[int, int]]) -> int:
+        wider = prod(size + sum(rows.get(axis, ())) for axis, size in enumerate(own))
+        return wider - prod(own)
+
+    return (max(around(received), around(sent)),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from irtool.ir.group_names import WORLD_GROUPS
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
+from irtool.operators.functions.halo import exchanged
 from irtool.operators.irregular import irregular
 from irtool.operators.judgement import Collective, Reduction, Sharding, Unsure
 from irtool.operators.layout import DYNAMIC, identity_map, ranks_along, repeated_calculation
@@ -48,14 +49,15 @@ def _columns_exchanged(case: Case, sharding: Sharding) -> Sharding:
         _columns(case, own + 1)[0] if own < count - 1 else 0,
     )
     near = {ranks[own + step] for step in (-1, 1) if received[step > 0] or sent[step > 0]}
+    local = [size // split for size, split in zip(shape, matrix, strict=True)]
     exchange = Collective(
         "NeighborExchangeV2",
         tuple(sorted({rank, *near})),
         why="columns of a split image",
         output=None,
+        shape=exchanged(local, {3: received}, {3: sent}),
         group=WORLD_GROUPS[0],
     )
-    local = [size // split for size, split in zip(shape, matrix, strict=True)]
     local[3] += sum(received)
     return replace(
         sharding,

@@ -13,7 +13,7 @@ they read and write.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Literal, TypeAlias
@@ -28,6 +28,7 @@ from irtool.operators.call import Operand, OperatorCall
 from irtool.operators.judgement import Judgement
 from irtool.operators.layout import Shape
 from irtool.operators.table import operator_of
+from irtool.sharding.network.communications import GRADIENT_OF
 from irtool.sharding.redistribution import RedistributionStep
 
 Cause: TypeAlias = Literal[
@@ -41,16 +42,6 @@ CAUSES: tuple[Cause, ...] = (
 """Where a step goes. Operator collectives are those of split sums, forward and backward."""
 
 Phase: TypeAlias = Literal["forward", "backward", "optimizer"]
-
-GRADIENT_OF: Mapping[str, str] = {
-    "AllReduce": "AllReduce",
-    "AllGather": "ReduceScatter",
-    "ReduceScatter": "AllGather",
-    "AlltoAll": "AlltoAll",
-    "NeighborExchange": "NeighborExchange",
-    "NeighborExchangeV2": "NeighborExchangeV2",
-}
-"""Collectives of the backward pass by those of the forward pass; others have no gradient."""
 
 _NO_COPY = ("Reshape", "TupleGetItem", "MakeTuple")
 """Operators of a redistribution that only name what is there."""
@@ -184,15 +175,10 @@ def operator_communications(
 ) -> list[Communication]:
     """The collectives that an operator brings with it under a strategy."""
     collectives: list[Communication] = []
-    results = call.results
     for item in judgement.collectives:
         if item.shape is None or any(size < 0 for size in item.shape) or len(item.ranks) < 2:
             continue
-        if item.output is None:
-            dtype = call.tensors[item.input].dtype if item.input < len(call.tensors) else ""
-        else:
-            dtype = results[min(item.output, len(results) - 1)].dtype if results else ""
-        size = prod(item.shape) * item_bytes(dtype)
+        size = prod(item.shape) * item_bytes(item.dtype_in(call))
         if item.op == "AllGather":
             size *= len(item.ranks)
         both = forward_and_backward(item.op, item.ranks, size, machine, gradient=gradient)

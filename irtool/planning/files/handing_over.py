@@ -161,7 +161,7 @@ def by_operators(plan: Plan, again: Again, names: Mapping[str, object] | None = 
     count = sum(map(len, tied))
     why = (
         f"{count} operators whose numbers this dump does not tell got the strategies of others "
-        f"like them{_price(plan.after, made.after)}; --names SAVED.json with a file that MindSpore "
+        f"like them{_price(plan, made.after)}; --names SAVED.json with a file that MindSpore "
         "saved may tell them apart"
     )
     return HandedOver(made, text, "operators", (why,))
@@ -181,7 +181,7 @@ def by_parameters(plan: Plan, again: Again) -> HandedOver:
         if _is_kept(plan, completed):
             return HandedOver(plan, text, "parameters")
         if again.make is None:
-            price = _price(plan.after, completed.after)
+            price = _price(plan, completed.after)
             note = f"this file can't say all of the plan: MindSpore completes it{price}"
             text = _text({**file, "parallel_layout_item": layout_items(completed.report)})
             return HandedOver(completed, text, "parameters", (note,))
@@ -191,7 +191,7 @@ def by_parameters(plan: Plan, again: Again) -> HandedOver:
     note = (
         "to be loaded in semi-auto mode: operators without a weight get what the code or MindSpore "
         "gives them"
-        f"{_price(plan.after, made.after)}"
+        f"{_price(plan, made.after)}"
     )
     return HandedOver(made, text, "parameters", (note,))
 
@@ -248,7 +248,7 @@ def by_lines(plan: Plan, again: Again) -> tuple[Plan, tuple[str, ...]]:
         raise NotExpressible("MindSpore would complete these lines to another plan")
     note = (
         "for semi-auto mode: uses of one primitive have one strategy, and what no attribute holds "
-        f"gets what MindSpore gives it{_price(plan.after, made.after)}"
+        f"gets what MindSpore gives it{_price(plan, made.after)}"
     )
     return made, (note,)
 
@@ -290,14 +290,23 @@ def _unplanned(plan: Plan, dump: Dump) -> Dump:
     )
 
 
-def _price(free: StepCost, made: StepCost) -> str:
-    """What it costs that a form says less."""
+def _price(plan: Plan, made: StepCost) -> str:
+    """What it costs that a form says less, and whether the dump's own strategies cost less still.
+
+    Args:
+        plan: what the form can't say all of.
+        made: what is paid for what it says.
+    """
+    free, own = plan.after, plan.before
     if made.seconds <= free.seconds * (1 + 1e-9):
         return ", which costs nothing"
-    return (
+    text = (
         f": {seconds_text(made.seconds)} a step where the plan takes "
         f"{seconds_text(free.seconds)} ({share_text(made.seconds / free.seconds - 1)} more)"
     )
+    if own is not None and own.seconds < made.seconds * (1 - 1e-9):
+        text += f", and what the dump has {seconds_text(own.seconds)}"
+    return text
 
 
 # -- read back -----------------------------------------------------------------------------------

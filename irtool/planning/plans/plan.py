@@ -17,7 +17,7 @@ from irtool.cluster.machine import Machine
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
-from irtool.ir.units import share_text
+from irtool.ir.units import plural, share_text
 from irtool.operators.call import Strategy
 from irtool.planning.cost.kept import FIXED
 from irtool.planning.cost.structure import structure_of
@@ -60,7 +60,7 @@ from irtool.planning.search.tables import (
     Model,
     model_of,
 )
-from irtool.sharding.check import check
+from irtool.sharding.check import check, of_what_was_read
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
 from irtool.sharding.network.sharded_nodes import primitive
@@ -534,7 +534,7 @@ def plan_of_choices(
                 outs[node] = item.out_strategy
     planned = with_strategies(structure.dump, strategies, outs)
     twins = dict(zip(structure.dump.nodes(), planned.nodes(), strict=True))
-    report = check(planned, structure.context)
+    report = of_what_was_read(check(planned, structure.context), planned)
     refuse_illegal(report)
     own = structure_of(planned, structure.context, {twins[node] for node in recomputed})
     after = step_cost(own, report, model.machine)
@@ -632,11 +632,13 @@ def _notes(model: Model, report: CheckResult) -> list[str]:
             "lower bound counts arithmetic alone where operators have most (--effort full looks at "
             "all)"
         )
-    if any(problem.severity == "error" for problem in model.structure.dump.problems):
+    unread = any(problem.severity == "error" for problem in model.structure.dump.problems)
+    if unread:
         notes.append("a part of the dump could not be read: this is a plan of the rest")
-    if report.accepted is None:
-        unknown = sum(item.code == "unknown" for item in report.findings)
-        notes.append(f"check cannot say all of this plan: {unknown} parts are unknown to it")
+    unknown = sum(item.code == "unknown" for item in report.findings) - unread
+    if report.accepted is None and unknown:
+        parts = plural(unknown, "part")
+        notes.append(f"check cannot say all of this plan: it does not know {parts}")
     return notes
 
 
@@ -687,7 +689,7 @@ def _as_it_was(made: Plan, problem: Problem) -> Plan:
     return replace(
         made,
         dump=dump,
-        report=check(dump, made.context),
+        report=of_what_was_read(check(dump, made.context), dump),
         operators=tuple(
             replace(item, node=twins[item.node], after=item.before, out_after=item.out_before)
             for item in made.operators

@@ -419,9 +419,8 @@ def _of_operators(counter: _Counter) -> Iterator[tuple[Node, StepCommunication]]
     for node, judged in counter.analysis.judged.items():
         if node in counter.analysis.foreign:
             continue
-        results = judged.call.call.results
         for item in launched(counter.analysis, judged):
-            dtype = results[min(item.output or 0, len(results) - 1)].dtype if results else ""
+            dtype = item.dtype_in(judged.call.call)
             size = None if item.shape is None else tensor_bytes(dtype, item.shape)
             gradient, constant = counter.gradient_of(judged, item)
             if gradient and item.output is not None:

@@ -118,6 +118,7 @@ CALL = OperatorCall("MatMul", (tensor(4, 8), tensor(8, 8)), (tensor(4, 8, dtype=
         ("ReduceScatter", 2 * 4 * 8, "AllGather"),
         ("AllReduce", 2 * 4 * 8, "AllReduce"),
         ("AlltoAll", 2 * 4 * 8, "AlltoAll"),
+        ("NeighborExchangeV2", 2 * 4 * 8, "NeighborExchangeV2Grad"),
     ],
 )
 def test_an_operators_collective_counts_the_whole_tensor_and_has_a_gradient(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import irtool
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
+from irtool.ir.units import seconds_text
 from irtool.planning.files.handing_over import (
     Again,
     by_lines,
@@ -108,6 +110,17 @@ def test_a_file_by_parameters_is_planned_within_what_it_says_and_priced_so() -> 
     adds = {item.after for item in made.plan.operators if item.node.op == "ReLU"}
     assert adds == {((8, 1),)}
     assert "% more" in made.notes[0] or "costs nothing" in made.notes[0]
+
+
+@pytest.mark.parametrize(("part", "is_said"), [(0.99, True), (1.01, False)])
+def test_a_form_that_is_dearer_than_what_the_dump_has_says_so(part: float, is_said: bool) -> None:
+    dump = irtool.load(str(LOOP))
+    free = plan(dump, CONTEXT, MACHINE)
+    cost = by_parameters(free, again(dump)).plan.after.seconds
+    own = replace(free.after, hides=free.after.spent - part * cost)
+    made = by_parameters(replace(free, before=own), again(dump))
+    assert made.plan.after.seconds == cost > free.after.seconds
+    assert (f"and what the dump has {seconds_text(own.seconds)}" in made.notes[0]) == is_said
 
 
 def test_a_plan_that_can_not_be_made_again_is_priced_as_mindspore_completes_it() -> None:

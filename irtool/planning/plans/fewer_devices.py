@@ -1,0 +1,58 @@
+"""Whether a step would be shorter on fewer devices than it is planned for.
+
+MindSpore numbers devices that compute the same next to each other, so that on many devices the
+groups of a plan for few of them span nodes: no strategy on many devices does what that plan does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from irtool.ir.units import seconds_text
+from irtool.planning.plans.plan import Plan
+from irtool.planning.search.device_counts import device_count_problem
+from irtool.planning.search.operator_candidates import CannotPlan
+from irtool.sharding.network.context import ParallelContext
+
+LEAST_GAIN = 0.01
+"""Part of a step that must be saved to be worth a word."""
+
+
+def with_fewer(made: Plan, plan_for: Callable[[int], Plan]) -> Plan:
+    """The plan, with a note where fewer devices take less time for a step.
+
+    Powers of two below the number of devices are tried, the largest first, as long as each is
+    faster than the one before.
+
+    Args:
+        made: the plan.
+        plan_for: a plan for another number of devices, with no more effort than the question is
+            worth: what it finds is what there is at least.
+    """
+    devices = made.context.devices
+    best, least = devices, made.after.seconds * (1 - LEAST_GAIN)
+    count = _power_below(devices)
+    while count and not device_count_problem(count, _loaded(made.context)):
+        try:
+            seconds = plan_for(count).after.seconds
+        except CannotPlan:
+            break
+        if seconds >= least:
+            break
+        best, least = count, seconds
+        count = _power_below(count)
+    if best == devices:
+        return made
+    note = f"fewer devices are faster: on {best} a step takes {seconds_text(least)}"
+    return replace(made, notes=(*made.notes, note))
+
+
+def _power_below(devices: int) -> int:
+    """The largest power of two below a number of devices; 0: there is none."""
+    return 1 << (devices - 1).bit_length() - 1 if devices > 1 else 0
+
+
+def _loaded(context: ParallelContext) -> ParallelContext:
+    """The context in which a plan is loaded: that of propagation."""
+    return replace(context, search="sharding_propagation")
