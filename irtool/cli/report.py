@@ -21,7 +21,7 @@ MAX_REPORTED = 20
 """Most problems printed in one run; the rest is counted."""
 _LINE_WIDTH = 96
 _LONGEST_MESSAGE = 4096
-"""Characters of a message or place that are printed: what quotes an option or a name may be long."""
+"""Characters of a message or place that are printed: what they quote may be long."""
 _COLOURS = {"error": "1;31", "warning": "1;33", "info": "1;34", "hint": "36"}
 
 

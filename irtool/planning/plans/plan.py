@@ -222,7 +222,9 @@ def plan(
     if model.left_out and made.lower_bound is not None:
         bound = min(searching.least(fixed), made.after.seconds)
         made = replace(made, lower_bound=bound, seconds=time.process_time() - started)
-    return replace(made, onto=taken, border=border)
+    note = context.dataset_note(target.devices)
+    notes = (*made.notes, note) if note else made.notes
+    return replace(made, onto=taken, border=border, notes=notes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -256,6 +256,7 @@ def recover(
         machine,
         (
             *_stage_notes(old, context, staged, target, alternatives),
+            *((note,) if plans and (note := context.dataset_note(target)) else ()),
             *_notes(old, alternatives, no_search, moves),
         ),
     )

@@ -73,7 +73,7 @@ def loaded(context: ParallelContext, devices: int) -> ParallelContext:
     A run that let MindSpore search would search anew: strategies that are given are propagated.
     """
     search = "sharding_propagation" if context.searches else context.search
-    return replace(context, devices=devices, rank=0, search=search)
+    return replace(context.for_devices(devices), search=search)
 
 
 def given_plan(

@@ -149,7 +149,8 @@ def planned_context(context: ParallelContext, devices: int) -> ParallelContext:
     if problem:
         raise CannotPlan(problem)
     # A dump of a pipeline is one stage's: what other stages do is no part of it.
-    return replace(base, devices=devices, rank=context.stage * (devices // context.stages))
+    made = base.for_devices(devices)
+    return replace(made, rank=context.stage * made.stage_size)
 
 
 def plain_dump(dump: Dump, keep: Set[Node] = frozenset()) -> Dump:

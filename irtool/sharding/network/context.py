@@ -134,6 +134,40 @@ class ParallelContext:
         """The same context seen from another rank."""
         return replace(self, rank=rank)
 
+    def for_devices(self, devices: int) -> ParallelContext:
+        """The same run on another number of devices, seen from rank 0.
+
+        A dataset of which each device of a stage reads a part of its own is ``data_parallel``, even
+        where its strategy counts the devices: it counts the new ones then, as nothing else fits.
+        """
+        made = replace(self, devices=devices, rank=0)
+        if made.stage_size == self.stage_size or not self.counts_devices:
+            return made
+        return replace(made, dataset=None, full_batch=False)
+
+    @property
+    def counts_devices(self) -> bool:
+        """Whether the strategy of the dataset spells ``data_parallel`` for this many devices."""
+        size = self.stage_size
+        rows = () if isinstance(self.dataset, str) else self.dataset or ()
+        parts = [row for row in rows if not isinstance(row, UserLayout)]
+        return (
+            size > 1
+            and any(parts)
+            and len(parts) == len(rows)
+            and all(not row or row == (size, *(1,) * (len(row) - 1)) for row in parts)
+        )
+
+    def dataset_note(self, devices: int) -> str:
+        """What has to become of the strategy of the dataset elsewhere; "" where it can stay."""
+        size = self.for_devices(devices).stage_size
+        if size == self.stage_size or not self.counts_devices:
+            return ""
+        return (
+            f"dataset_strategy cuts batches into {self.stage_size} parts, one a device of a stage: "
+            f'it has to become "data_parallel", or {size} parts'
+        )
+
     def for_operators(self, *, dynamic: bool) -> Context:
         """What the judgement of a single operator needs of it."""
         # It reads the table of operators, which who only reads a context doesn't need.

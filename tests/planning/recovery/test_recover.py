@@ -195,6 +195,24 @@ def test_why_it_is_that_number_of_devices(
     assert (found.target, found.why_target) == (target, why)
 
 
+@pytest.mark.parametrize("search", [True, False])
+def test_a_dataset_cut_for_all_devices_is_cut_for_those_that_are_left(
+    perceptron: tuple[Dump, ParallelContext], search: bool
+) -> None:
+    begin, context = perceptron
+    parts = replace(context, full_batch=False, dataset=((8, 1), (8, 1)))
+    found = recover(begin, parts, Request(lost=(5,), search=search))
+    assert (found.target, found.accepted) == (4, True)
+    assert found.new.reports[0].dataset[0].slice[0] * 4 == found.new.reports[0].dataset[0].shape[0]
+    assert any(note.startswith("dataset_strategy cuts batches into 8") for note in found.notes)
+    word = replace(context, full_batch=False, dataset=None)
+    alike = recover(begin, word, Request(lost=(5,), search=search))
+    assert [one.plan.seconds for one in found.alternatives] == [
+        one.plan.seconds for one in alike.alternatives
+    ]
+    assert not any("dataset_strategy" in note for note in alike.notes)
+
+
 def test_losing_both_holders_of_a_slice(perceptron: tuple[Dump, ParallelContext]) -> None:
     found = recover(*perceptron, Request(lost=(1, 5)))
     assert len(found.lost) == 6

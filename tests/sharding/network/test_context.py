@@ -319,3 +319,42 @@ def test_names_of_weights_in_every_form(given: object, names: tuple[str, ...]) -
 def test_what_are_no_names_of_weights(given: object) -> None:
     with pytest.raises(ValueError, match="must be names of weights, but is"):
         ParallelContext.from_mapping({"parallel_optimizer_excluded": given})
+
+
+@pytest.mark.parametrize(
+    ("dataset", "counts"),
+    [
+        ([[8, 1], [8]], True),
+        ([[8, 1], []], True),  # a number is the same for all
+        ([[8, 1], [4]], False),
+        ([[8, 2], [8]], False),
+        ([[4, 1], [4]], False),
+        ([[1, 1], [1]], False),
+        ([()], False),
+        ("data_parallel", False),  # it holds for any number of devices as it is
+        ("full_batch", False),
+        ("[]", False),
+    ],
+)
+def test_a_dataset_that_counts_devices_counts_others_elsewhere(
+    dataset: object, counts: bool
+) -> None:
+    values = {"device_num": 16, "pipeline_stages": 2, "global_rank": 9, "dataset_strategy": dataset}
+    context = ParallelContext.from_mapping(values)
+    assert context.counts_devices is counts
+    fewer = context.for_devices(8)
+    assert (fewer.devices, fewer.rank, fewer.stages) == (8, 0, 2)
+    assert (fewer.dataset, fewer.full_batch) == (
+        (None, False) if counts else (context.dataset, context.full_batch)
+    )
+    assert bool(context.dataset_note(8)) is counts
+    same = context.for_devices(16)
+    assert (same.dataset, context.dataset_note(16)) == (context.dataset, "")
+    if counts:
+        assert "into 8 parts" in context.dataset_note(8)
+        assert "or 4 parts" in context.dataset_note(8)
+
+
+def test_a_dataset_of_one_device_a_stage_counts_nothing() -> None:
+    values = {"device_num": 2, "pipeline_stages": 2, "dataset_strategy": [[1, 1]]}
+    assert not ParallelContext.from_mapping(values).counts_devices
