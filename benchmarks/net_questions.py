@@ -337,8 +337,10 @@ def formats() -> dict[str, list[str]]:
         if name in NO_ANSWER:
             continue
         command = app.get_command(context, name)
-        below = command.commands if isinstance(command, click.Group) else None
-        homes = {f"{name} {word}": one for word, one in (below or {}).items()} or {name: command}
+        homes = {name: command}
+        if isinstance(command, click.Group):
+            words = command.list_commands(context)
+            homes = {f"{name} {word}": command.get_command(context, word) for word in words}
         listed |= {words: _formats_of(words, home) for words, home in homes.items()}
     return listed
 

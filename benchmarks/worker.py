@@ -88,7 +88,7 @@ def tree(*paths: str) -> dict[str, Any]:
     from lark import Lark
 
     from irtool.syntax import scanner
-    from irtool.syntax.grammar import grammar_text
+    from irtool.syntax.grammar_files import grammar_text
 
     texts = [Path(path).read_bytes().decode("utf-8", "surrogateescape") for path in paths]
     begun, nodes, failed = clock(), 0, 0  # building the parser counts

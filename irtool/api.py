@@ -11,13 +11,14 @@ import json
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 from irtool.cli.answering import Answered
 from irtool.cli.context import ContextArguments
 from irtool.cli.report import Failure, quiet
 from irtool.cluster.context.given import KEYS_BY_ALIAS
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.syntax.run import Run
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, BinaryIO, cast
 
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.protobuf import BYTES, Malformed
+from irtool.ir.dataclass import dataclass
 from irtool.syntax.reading import JsonError, opened, parse_json
 
 _HEAD = 1 << 16

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, cast
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.json_files import json_object, number_of, table_of
 from irtool.artefacts.tables import text_lines
+from irtool.ir.dataclass import dataclass
 
 Tool = Literal["hccl_test", "nccl-tests"]
 OPERATORS = {

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.json_files import json_object, number_of, table_of
+from irtool.ir.dataclass import dataclass
 
 CommunicationKind = Literal["collective", "p2p"]
 _OPERATOR = re.compile(r"(?P<op>.+?)__(?P<group>\d+)_(?P<index>\d+)(?:_\d+)?(?:@(?P<hash>\d+))?")

@@ -6,11 +6,11 @@ Formats: files that MindSpore 2.7.0 and 2.10.0 wrote (graph mode, ``activities=[
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from statistics import median
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.tables import rows, text_lines
+from irtool.ir.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

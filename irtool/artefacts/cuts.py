@@ -8,10 +8,10 @@ dimension 0, which is cut into equal parts once more.  That the parts lie so was
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from irtool.artefacts.strategies.model import SavedLayout
+from irtool.ir.dataclass import dataclass
 
 
 class Refused(Exception):

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.json_files import json_object, number_of
+from irtool.ir.dataclass import dataclass
 
 _WORLD = re.compile(r"(\d{1,5})nodes_(\d{1,5})gpus_per_node")
 _PACE = re.compile(r"allreduce_size_(\d{1,6})_consec_([01])")

@@ -9,11 +9,11 @@ table of MindSpore on a real Ascend machine was seen.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.names import full_name_of_kernel
 from irtool.artefacts.tables import Row, rows
+from irtool.ir.dataclass import dataclass
 
 Shapes = tuple[tuple[int, ...], ...]
 

@@ -7,7 +7,6 @@ them.  Times are milliseconds there, but for ``step_trace_raw_*``, which counts 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, cast
 
 from irtool.artefacts.damage import Damage
@@ -15,6 +14,7 @@ from irtool.artefacts.json_files import table_of
 from irtool.artefacts.kernels import KindStatistic, StepTime
 from irtool.artefacts.profile import Profile
 from irtool.artefacts.tables import Row, rows
+from irtool.ir.dataclass import dataclass
 from irtool.syntax.reading import JsonError, parse_json
 
 _AVERAGE = "-"

@@ -13,10 +13,10 @@ Formats: files that MindSpore 2.7.0 wrote on a CPU; ``comm_execute_order.csv`` a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.tables import Row, rows, text_lines
+from irtool.ir.dataclass import dataclass
 
 TENSOR_DUMP_HEADER = "NodeExecutionOrder-FullNameWithScope"
 NO_EVENT = 4294967295

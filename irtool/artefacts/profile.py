@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import median
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ from irtool.artefacts.cpu_profile import launched_shapes, node_launches
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.kernels import kernel_rows
+from irtool.ir.dataclass import dataclass
 from irtool.syntax import file_facts
 
 

@@ -7,7 +7,8 @@ was held to the bytes that are there.  Encoding: the protocol buffers documentat
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from irtool.ir.dataclass import dataclass
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 """Kinds of fields; 3 and 4 were groups, which no format read here has."""

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.joining import replayed
 from irtool.artefacts.orders import graph_order, launch_rows
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding
 from irtool.syntax.load import load
 from irtool.syntax.run import Compilation, RankRun

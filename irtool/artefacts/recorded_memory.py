@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from irtool.artefacts.cpu_profile import memory_samples
@@ -27,6 +27,7 @@ from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.kernels import nanoseconds
 from irtool.artefacts.tables import Row, rows, text_lines
 from irtool.artefacts.tracker import MemoryBlock, memory_blocks
+from irtool.ir.dataclass import dataclass
 from irtool.ir.run import ArtefactKind
 from irtool.syntax.run import RankRun
 

@@ -9,11 +9,11 @@ import csv
 import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TextIO
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
+from irtool.ir.dataclass import dataclass
 from irtool.syntax.reading import opened
 
 LONGEST_CELL = 1 << 22

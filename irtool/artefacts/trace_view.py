@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, cast
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.kernels import nanoseconds
 from irtool.artefacts.tables import text_lines
+from irtool.ir.dataclass import dataclass
 
 _CHUNK = 1 << 20
 _LONGEST_EVENT = 1 << 24

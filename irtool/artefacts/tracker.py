@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.names import full_name_of_task
 from irtool.artefacts.tables import rows, text_lines
+from irtool.ir.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

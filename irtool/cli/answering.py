@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from irtool.cli.output import Output
+from irtool.ir.dataclass import dataclass
 
 if TYPE_CHECKING:
     from irtool.cluster.context.model import RunContext

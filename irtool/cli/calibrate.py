@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,6 +34,7 @@ from irtool.cluster.calibration import calibrate
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine, default_machine
 from irtool.cluster.measured import MeasuredStep, measured_step
+from irtool.ir.dataclass import dataclass
 
 if TYPE_CHECKING:
     from irtool.report.calibrate import CalibrationView

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from irtool.cli import complete
@@ -23,6 +23,7 @@ from irtool.cli.where import read_query
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.context.weigh import weighed
 from irtool.cluster.machine import default_machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, Findings
 from irtool.ir.graph import Node

@@ -6,17 +6,16 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from typing import Any, cast
 
-from lark.exceptions import UnexpectedInput
-
 from irtool.cli.report import Failure
 from irtool.cluster.context.given import KEYS_BY_ALIAS
+from irtool.ir.dataclass import dataclass
 from irtool.operators.defaults import BATCH_STRATEGIES
 from irtool.operators.irregular import FUNCTIONS, load_functions
-from irtool.operators.notation import Declaration, Rule, RuleError, read_declarations
+from irtool.operators.notation import Declaration, Rule, RuleError
 from irtool.operators.table import declare, forget_declared
 from irtool.sharding.network.context import EXCLUDED
 from irtool.syntax import file_facts, reading
@@ -273,6 +272,10 @@ def _said(said: Declaration) -> Iterator[str]:
 
 
 def _read(path: str, text: str) -> list[Declaration]:
+    from lark.exceptions import UnexpectedInput
+
+    from irtool.operators.notation_reader import read_declarations
+
     try:
         return read_declarations(text, path)
     except RuleError as error:

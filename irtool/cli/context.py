@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from typing import Annotated, Any, cast
 
@@ -32,6 +32,7 @@ from irtool.cluster.context.find import find_context
 from irtool.cluster.context.given import KEYS_BY_ALIAS, ContextError, Given, Layer, merged
 from irtool.cluster.context.model import Origin, RunContext
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.limits import bounded_int
 from irtool.sharding.network.context import EXCLUDED, ParallelContext
 from irtool.syntax import file_facts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -23,6 +23,7 @@ from irtool.cli.report import Failure, report_problems
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.context.weigh import weighed
 from irtool.cluster.machine import default_machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
 from irtool.sharding.check import check, of_what_was_read

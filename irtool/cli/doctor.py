@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from irtool.cli import options as shared
@@ -26,6 +25,7 @@ from irtool.cli.prefetch import prefetch_classes
 from irtool.cli.question import Question, RunOptions, question_of
 from irtool.cli.report import Failure, note
 from irtool.cluster.context.model import RunContext
+from irtool.ir.dataclass import dataclass
 from irtool.syntax import file_facts
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.source import DumpError

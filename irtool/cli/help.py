@@ -156,10 +156,6 @@ def write_examples(ctx: click.Context, formatter: click.HelpFormatter) -> None:
 class FamilyOfCommands(click.Group):
     """Commands below a word; nobody who asks for none of them has asked for anything."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """As they were added."""
-        return list(self.commands)
-
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write examples of its commands."""
         write_examples(ctx, formatter)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from irtool.cli.report import Failure, note
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

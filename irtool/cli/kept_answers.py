@@ -18,9 +18,8 @@ import msgspec
 from irtool.cli import report
 from irtool.cli.output import NotedOutput, Output, Written, noting_output
 from irtool.syntax import file_facts
-from irtool.syntax.cache_files import KeptFiles, digest, program_digest
+from irtool.syntax.cache_files import LEAST_KEPT, KeptFiles, digest, program_digest
 from irtool.syntax.file_facts import Fact, FileFacts
-from irtool.syntax.kept import LEAST_KEPT
 from irtool.syntax.reading import inputs, note_input, note_input_folder
 
 _MOST_KEPT = 256 << 20

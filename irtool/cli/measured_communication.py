@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from irtool.artefacts.collective_tests import CollectiveTest, collective_test
 from irtool.artefacts.communication import (
@@ -20,6 +20,7 @@ from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.galvatron import galvatron_tables
 from irtool.cli.report import Failure, report_problems
 from irtool.cluster.calibration import GroupPace, LinkPace, Sample
+from irtool.ir.dataclass import dataclass
 from irtool.ir.operators import COMMUNICATION
 from irtool.syntax import file_facts, reading
 from irtool.syntax.run import load_run

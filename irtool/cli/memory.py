@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Annotated, TypeAlias
 
@@ -32,6 +32,7 @@ from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import VALIDATE_ERROR, MemoryCounting, memory
 from irtool.cluster.recorded_order import recorded_launches
 from irtool.cluster.what_if.plan import memory_plan
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Severity
 from irtool.report.memory import (

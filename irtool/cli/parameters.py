@@ -10,12 +10,13 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 import click
 from click.shell_completion import CompletionItem
+
+from irtool.ir.dataclass import dataclass
 
 Complete = Callable[[str], Sequence["str | tuple[str, str]"]]
 """What a shell offers for the beginning of a word: texts, or texts and what they mean."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from irtool.artefacts.damage import Damage
@@ -33,6 +32,7 @@ from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import memory
 from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
 from irtool.cluster.pipeline.measured import MeasuredStage, measured_stage
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.report.pipeline import PipelineView, pipeline_answer, pipeline_report
 from irtool.syntax import file_facts

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 
 from irtool.cli.work import processes_for, run_all, scheduler_address
 from irtool.ir.run import RankClass
-from irtool.syntax.kept import LEAST_KEPT, ReadElsewhere, keeper, read_elsewhere
+from irtool.syntax.cache_files import LEAST_KEPT
+from irtool.syntax.kept import ReadElsewhere, keeper, read_elsewhere
 
 
 def prefetch(paths: Iterable[str]) -> None:

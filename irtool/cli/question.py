@@ -6,13 +6,13 @@ command line as from Python.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from irtool.cli import options as shared
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments
 from irtool.cli.failing import FailLevel, FailOn
+from irtool.ir.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from irtool.cli.report import Failure, note
 from irtool.operators.near import near_note
-from irtool.syntax.query import Predicate, QueryError, operators_named, query
+
+if TYPE_CHECKING:
+    from irtool.syntax.query import Predicate, QueryError
 
 
 def read_query(option: str, text: str) -> Predicate:
@@ -18,6 +21,8 @@ def read_query(option: str, text: str) -> Predicate:
     Raises:
         Failure: the query can't be read; tells the place in it.
     """
+    from irtool.syntax.query import QueryError, operators_named, query  # it imports Lark
+
     try:
         made = query(text)
         names = operators_named(text)

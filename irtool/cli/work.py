@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from irtool.cli.report import Failure, note
+from irtool.ir.dataclass import dataclass
 from irtool.report.plain import is_terminal
 from irtool.syntax.file_facts import Fact, cannot_repeat, noted_facts, noting_facts
 from irtool.syntax.kept import flush, remembers, use_keeper

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from irtool.cluster.fuse import launch_of
 from irtool.cluster.liveness import Buffer, curve
@@ -18,6 +18,7 @@ from irtool.cluster.memory import Memory
 from irtool.cluster.memory.static import StaticCause, StaticTensor
 from irtool.cluster.pricing import Launch, buckets
 from irtool.ir.collectives import Collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.phases import Phase
 from irtool.ir.types import BITS
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.cluster.sources import user_location
 from irtool.ir.collectives import Collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import GraphParameter, Node
 from irtool.operators.table import operator_of
 

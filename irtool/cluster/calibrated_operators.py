@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from statistics import median
 from typing import TypeAlias, cast
@@ -24,6 +24,7 @@ from irtool.cluster.liveness import renames
 from irtool.cluster.machine import ANY_KIND, Machine, MeasuredTime, Roofline, slices_key
 from irtool.cluster.measured import MeasuredStep
 from irtool.ir.collectives import is_collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.ties.model import forward_place
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from math import inf
 from statistics import median
@@ -24,6 +24,7 @@ from statistics import median
 import numpy as np
 
 from irtool.cluster.machine import Level, Machine, MeasuredGroup
+from irtool.ir.dataclass import dataclass
 
 LEAST_SIZES = 2
 """Sizes of one collective on one number of ranks, below which nothing tells start from pace."""

@@ -8,7 +8,6 @@ none of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from irtool.cluster.flops import flops
 from irtool.cluster.flops_seconds import operator_seconds
@@ -18,6 +17,7 @@ from irtool.cluster.machine import Machine
 from irtool.cluster.pricing import Launch, Overlap, overlap
 from irtool.cluster.ranks import RankProgram
 from irtool.ir.collectives import Collective, is_collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.whole import WholeNode
 

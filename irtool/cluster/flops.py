@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from irtool.cluster.launch_order import launches_nothing
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.ir.types import BITS, Abstract, ScalarType

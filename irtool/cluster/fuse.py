@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from irtool.cluster.pricing import FUSIBLE, Launch, bucket_key
 from irtool.cluster.ranks import Party, RankProgram, Step
 from irtool.ir.collectives import Collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.graph import Node
 from irtool.ir.whole import WholeNode

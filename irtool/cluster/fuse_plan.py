@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise, repeat
 
 from irtool.cluster.computing import Clock, clock_of, overlaps
@@ -27,6 +26,7 @@ from irtool.cluster.fuse import (
 from irtool.cluster.machine import Machine
 from irtool.cluster.pricing import Overlap, Queued, end_of, exposed_seconds
 from irtool.cluster.ranks import RankProgram
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 
 _MOST_MB = 4096

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from irtool.cluster.axes import Axis, axes
@@ -18,6 +17,7 @@ from irtool.cluster.matching import Disagreement, Transfer, disagreements, trans
 from irtool.cluster.pricing import Launch, step_seconds
 from irtool.cluster.ranks import Cluster, Party, RankProgram
 from irtool.ir.collectives import Collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.group_names import WORLD_GROUPS, decode, search
 from irtool.ir.groups import RanksFrom, plain_name

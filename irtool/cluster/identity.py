@@ -7,9 +7,9 @@ other rank in common and not the folder's own, that other rank is whom it was co
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from irtool.cluster.ranks import Cluster, RankProgram
+from irtool.ir.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from irtool.cluster.launch_order import OrderMethod, launches, launches_nothing
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.operators import COMMUNICATION, OPTIMIZERS

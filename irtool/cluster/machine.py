@@ -27,11 +27,13 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from typing import Any, Literal, cast
+
+from irtool.ir.dataclass import dataclass
 
 if sys.version_info >= (3, 11):
     import tomllib

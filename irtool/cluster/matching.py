@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
 from irtool.cluster.ranks import Cluster, Party, RankProgram
 from irtool.ir.collectives import Collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.group_names import WORLD_GROUPS, group_name
 from irtool.ir.operators import POINT_TO_POINT
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from irtool.artefacts.joining import Joined, JoinedShapes, join_names, join_shapes
 from irtool.artefacts.profile import Profile
@@ -12,6 +11,7 @@ from irtool.cluster.flops_seconds import operator_seconds
 from irtool.cluster.machine import Machine
 from irtool.cluster.memory.layers import layer_of_scope
 from irtool.ir.collectives import collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.phases import Phase, phases

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from irtool.cluster.flops_seconds import operator_seconds
 from irtool.cluster.launch_order import launch_order
 from irtool.cluster.machine import Machine
 from irtool.ir.collectives import is_collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.units import plural

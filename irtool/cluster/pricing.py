@@ -21,10 +21,10 @@ nodes, a plan), equal launches on an equal machine have equal seconds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 
 FUSIBLE = ("AllReduce", "AllGather", "ReduceScatter")
 """Collectives that the backend may make one of."""

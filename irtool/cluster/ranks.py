@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 from irtool.cluster.context.shown import listed_world
 from irtool.cluster.launch_order import call_waits, launches
 from irtool.ir.collectives import Collective, collective, is_collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.group_names import WORLD_GROUPS, search

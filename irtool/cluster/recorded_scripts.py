@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from irtool.artefacts.orders import CollectiveRow
 from irtool.artefacts.recorded import RecordedOrder
 from irtool.cluster.hang import HangReport, play
 from irtool.cluster.ranks import Cluster, Party, Program, RankProgram, Step
 from irtool.ir.collectives import Collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump, dump_of
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT

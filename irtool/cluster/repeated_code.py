@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 
 from irtool.cluster.memory.layers import layer_of_scope
 from irtool.cluster.sources import user_location
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING

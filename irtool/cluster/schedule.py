@@ -7,10 +7,10 @@ A schedule of one stage is a list of tasks: the forward or backward pass of one 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.cluster.flops import flops
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.phases import Phase
 from irtool.ir.statement import ClosureTarget

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import RankProgram
 from irtool.ir.collectives import Collective, Origin
+from irtool.ir.dataclass import dataclass
 
 IN_LAYERS: tuple[Origin, ...] = ("forward reduction", "redistribution", "operator")
 """Why a collective that every layer waits for is there."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.compare.attributes import Topic, plain_text, topic
 from irtool.compare.matching import Matching
 from irtool.compare.side import Constant, From, Named, Operand, Operator
 from irtool.compare.similarity import same_operand
+from irtool.ir.dataclass import dataclass
 from irtool.operators.table import operator_of
 
 Kind: TypeAlias = Literal[

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.compare.changes import Kind as ChangeKind
 from irtool.compare.identity import scope_pattern
 from irtool.compare.regions import RegionKind
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.phases import Phase
 

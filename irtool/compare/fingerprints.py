@@ -8,9 +8,10 @@ out by a table that both sides share, so that equal numbers mean equal keys: not
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from irtool.compare.side import Constant, From, Named, Operand, Side
+from irtool.ir.dataclass import dataclass
 from irtool.ir.whole import WholeNode
 
 Content = Callable[[Side, int], Hashable]

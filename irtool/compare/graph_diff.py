@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from irtool.compare.changes import Change, changes
@@ -14,6 +13,7 @@ from irtool.compare.matching import Matching, Round, match
 from irtool.compare.regions import Region, regions
 from irtool.compare.side import Side, side_of
 from irtool.compare.sums import ReorderedSum, reordered_sums
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node

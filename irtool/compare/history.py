@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.compare.edits import Edit
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.compare.side import TRANSPARENT
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.compare.matching import Matching
 from irtool.compare.side import Constant, From, Named, Operand, Side
 from irtool.compare.sums import is_addition
+from irtool.ir.dataclass import dataclass
 from irtool.ir.operators import COMMUNICATION
 from irtool.operators.table import operator_of
 

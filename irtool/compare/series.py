@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from irtool.compare.edits import Pattern
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 
 _OF_RANKS = frozenset(("group changed",))

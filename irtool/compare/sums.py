@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 
 from irtool.compare.matching import Matching
 from irtool.compare.side import From, Operand, Side
+from irtool.ir.dataclass import dataclass
 from irtool.operators.table import operator_of
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import SEVERITIES, Edit, Finding, Gain, Severity, SourceLine
 
 Task: TypeAlias = Literal[

@@ -8,13 +8,14 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from irtool.diagnosis.damage import damaged, look_at_ends
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, NotJudged, Task, ranked
 from irtool.diagnosis.figures import Figures, figures_of_begin, peak
 from irtool.diagnosis.registry import RegisteredTask, all_tasks
 from irtool.diagnosis.subject import BEGIN, END, VALIDATE, Subject, total_bytes
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.finding import SEVERITIES, Finding
 from irtool.ir.units import ranks_text

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import TypeVar
 
 from irtool.diagnosis.diagnosis import CannotJudge
 from irtool.diagnosis.subject import Subject
+from irtool.ir.dataclass import dataclass
 
 _T = TypeVar("_T")
 

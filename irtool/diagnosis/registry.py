@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
 from irtool.diagnosis import tasks
 from irtool.diagnosis.diagnosis import Diagnosis, Task
 from irtool.diagnosis.subject import Reads, Subject
+from irtool.ir.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from irtool.cluster.context.evidence import evidence_of
 from irtool.cluster.context.find import find_context
@@ -11,6 +11,7 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.hang.script import Departure
 from irtool.compare.edits import Pattern
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter
 from irtool.ir.operators import OPTIMIZERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from irtool.cluster.memory import Memory, memory
 from irtool.cluster.ranks import Cluster, cluster_of_classes
 from irtool.cluster.sources import user_location
 from irtool.diagnosis.diagnosis import CannotJudge
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, SourceLine
 from irtool.ir.graph import Node

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from irtool.cluster.context.model import RunContext
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.ties import Ties

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TypeAlias
 
@@ -23,6 +23,7 @@ from irtool.editor.spans import (
 )
 from irtool.editor.text import Text
 from irtool.ir.comments import Location as SourcePlace
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import (
     AmbiguousReference,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
+from irtool.ir.dataclass import dataclass
 from irtool.linting.registry import all_rules
 from irtool.linting.settings import Settings, SettingsError, chosen_rules, read_settings
 from irtool.linting.sources import SourceFiles

@@ -8,9 +8,9 @@ from what stands around them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.items import Head, Parameter, Property
 from irtool.ir.statement import ClosureTarget, GraphTarget, PrimitiveTarget

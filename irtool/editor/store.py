@@ -7,7 +7,7 @@ import gc
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from threading import Event
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ from irtool.editor.document import Document, open_document
 from irtool.editor.features.hover import thing_text
 from irtool.editor.project import Project
 from irtool.editor.text import UTF16, Text
+from irtool.ir.dataclass import dataclass
 
 Answer = TypeVar("Answer")
 logger = logging.getLogger(__name__)

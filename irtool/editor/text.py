@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
 from lsprotocol.types import Position, PositionEncodingKind, Range
+
+from irtool.ir.dataclass import dataclass
 
 UTF16 = str(PositionEncodingKind.Utf16.value)
 _BYTES = {

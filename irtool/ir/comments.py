@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import EllipsisType
 from typing import TypeAlias
+
+from irtool.ir.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 from weakref import ref
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.graph import DumpModel, LineEnds, Node
 from irtool.ir.table import to_arrow

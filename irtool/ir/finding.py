@@ -7,9 +7,10 @@ log says.  They know nothing of rules or reports, and every report can show them
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 
 Severity = Literal["error", "warning", "info"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, Union, cast
 
 from irtool.ir.comments import NO_COMMENTS, Comments, Location
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.finding import Finding
 from irtool.ir.items import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import DumpModel, Node
 from irtool.ir.group_names import MOST_RANKS, WORLD_GROUPS, search
 from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT

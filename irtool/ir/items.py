@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from irtool.ir.comments import Comments
+from irtool.ir.dataclass import dataclass
 from irtool.ir.types import Abstract
 from irtool.ir.values import ParameterReference
 

@@ -7,9 +7,10 @@ parameter or a gradient may reach; most of a network is neither.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph, GraphParameter, Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING

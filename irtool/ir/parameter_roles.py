@@ -12,9 +12,10 @@ kept for ``up.weight``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.items import Parameter
 from irtool.ir.operators import ACCUMULATED

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from irtool.ir.dataclass import dataclass
 
 PassKind = Literal["stage", "parallel", "pass", "substep", "backend", "kernel", "failure", "other"]
 LogKind = Literal["stdout", "stderr", "worker", "scheduler", "log"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias, cast
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.values import (
     Attributes,
     GraphReference,

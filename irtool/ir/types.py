@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
+
+from irtool.ir.dataclass import dataclass
 
 BITS = {
     "Bool": 8, "Int4": 4, "Int8": 8, "UInt8": 8, "Int16": 16, "UInt16": 16, "Int32": 32,

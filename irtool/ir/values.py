@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingABC
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.limits import MAX_DIGITS
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)\Z")

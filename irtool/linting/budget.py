@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
 from irtool.cluster.fuse import launch_of
@@ -12,6 +11,7 @@ from irtool.cluster.machine import Machine
 from irtool.cluster.memory import memory
 from irtool.cluster.pricing import step_seconds
 from irtool.ir.collectives import collectives
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.units import Unit, quantity_text, ranks_text, told_apart
 from irtool.planning.cost.structure import structure_of

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TypeAlias
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding, Silenced
 from irtool.ir.graph import Node, node_of
 from irtool.linting.facts import CompilationFacts, DumpFacts, RunFacts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
@@ -11,6 +10,7 @@ from irtool.cluster.context.model import Contradiction
 from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import Cluster, cluster_of_classes, program
 from irtool.ir.collectives import Collective, collectives
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.phases import Phase, phases

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from irtool.cluster.weight_layers import cell_scope, is_numbered, layer_of
 from irtool.compare.identity import scope_pattern
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from irtool.cluster.sources import forward_node
 from irtool.ir.comments import Location
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding, RelatedPlace, SourceLine
 from irtool.ir.graph import GraphParameter, Node
 from irtool.linting.facts import DumpFacts

@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -17,6 +16,7 @@ from types import ModuleType
 from typing import TypeGuard
 
 import irtool.linting.rules as own
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import RuleText
 from irtool.linting.rule import Rule
 from irtool.syntax import file_facts

@@ -30,10 +30,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from difflib import get_close_matches
 from typing import Literal, TypeVar, cast
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import SEVERITIES, Severity
 from irtool.linting.registry import OFF_FAMILIES, RegistryError, RuleEntry
 from irtool.linting.rule import Rule, family_of

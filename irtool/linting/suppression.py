@@ -12,8 +12,9 @@ import io
 import re
 import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding, SourceLine
 from irtool.linting.registry import RuleEntry
 from irtool.linting.rules.engine.eng002_unknown_suppression import UnknownSuppression

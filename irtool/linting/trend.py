@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
+from irtool.ir.dataclass import dataclass
 from irtool.linting.budget import MEASURES, Measure, Measured
 from irtool.syntax.reading import parse_json
 

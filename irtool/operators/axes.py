@@ -8,16 +8,16 @@ the signature of the call (``irregular.AXES``), in the same notation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd
 from typing import Literal, TypeAlias
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.call import OperatorCall
 from irtool.operators.case import Case
 from irtool.operators.irregular import AXES
 from irtool.operators.judgement import Context, Refused, Unsure
 from irtool.operators.layout import Shape
-from irtool.operators.notation import read_body
 from irtool.operators.pattern import Binding, Key, bound_whole
 from irtool.operators.table import rule_of
 
@@ -119,6 +119,8 @@ def _binding(call: OperatorCall, context: Context) -> Binding | None:
     try:
         axes_function = AXES.get(rule.function)
         if axes_function is not None:
+            from irtool.operators.notation_reader import read_body  # it imports Lark
+
             plain = {"inputs": (), "outputs": (), "order": None, "ones_whole": False}
             fields = {**plain, **read_body(axes_function(case))}
             case = replace(case, rule=replace(rule, kind="notation", **fields))

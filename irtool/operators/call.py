@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Strategy as Strategy
 from irtool.operators.layout import DYNAMIC, Shape
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NoReturn
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.call import Operand, OperatorCall, Strategy
 from irtool.operators.judgement import Context, Refused, Unsure
 from irtool.operators.layout import WHOLE, Shape, TensorLayout

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
+
+from irtool.ir.dataclass import dataclass
 
 Shape: TypeAlias = tuple[int, ...]
 Expression: TypeAlias = tuple[Any, ...]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from irtool.ir.dataclass import dataclass
 from irtool.operators.counting import Expression
 from irtool.operators.facts import Computation, Search
 from irtool.operators.gradients import Gradient

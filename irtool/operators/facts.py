@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from irtool.ir.dataclass import dataclass
 
 Computation: TypeAlias = Literal[
     "matmul", "convolution", "norm", "softmax", "loss", "reduce", "bias gradient", "scatter",

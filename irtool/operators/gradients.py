@@ -8,9 +8,10 @@ pass, or computed again there where its cell is recomputed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+
+from irtool.ir.dataclass import dataclass
 
 FILE = "gradients.tsv"
 

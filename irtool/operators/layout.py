@@ -16,8 +16,10 @@ and the documentation of ``mindspore.parallel.Layout``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
+
+from irtool.ir.dataclass import dataclass
 
 DeviceMatrix = tuple[int, ...]
 MapEntry = int | tuple[int, ...]

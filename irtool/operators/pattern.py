@@ -6,8 +6,9 @@ is given, and every named axis gets the device axes that the layouts map it to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.call import Operand
 from irtool.operators.case import Case
 from irtool.operators.fitting import assigned

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.entry import Operator
 from irtool.operators.gradients import measured_gradients
 from irtool.operators.irregular import FUNCTIONS, load_functions
@@ -22,12 +23,10 @@ from irtool.operators.notation import (
     Family,
     Rule,
     RuleError,
-    read_declarations,
-    read_family,
 )
 from irtool.operators.parsed import Parsed, kept_form, parsed_bytes, parsed_from
 from irtool.syntax.cache_files import KeptFiles, digest
-from irtool.syntax.grammar import grammar_text
+from irtool.syntax.grammar_files import grammar_text
 
 UNKNOWN = Operator("")
 """What is known of an operator that the table has no entry for: nothing."""
@@ -118,6 +117,8 @@ def declare(text: str, source: str = "") -> tuple[str, ...]:
     Raises:
         RuleError: the text can't be read, or uses a word that means nothing.
     """
+    from irtool.operators.notation_reader import read_declarations  # it imports Lark
+
     added = read_declarations(text, source)
     load_functions()
     for one in added:
@@ -222,11 +223,15 @@ def _modules() -> frozenset[str]:
 
 @cache
 def _family(text: str, source: str) -> Family:
+    from irtool.operators.notation_reader import read_family
+
     return read_family(text, source) if text else Family()
 
 
 @cache
 def _read(statement: _Statement) -> Mapping[str, Declaration]:
+    from irtool.operators.notation_reader import read_declarations
+
     family = _family(statement.family, statement.source)
     declarations = read_declarations(statement.text, statement.source, family)
     return {one.op: one for one in declarations}
@@ -244,9 +249,10 @@ def parsed_table() -> bytes:
 
 def _key() -> str:
     """What kept entries fit: texts, grammar, what reads them, and the form they are kept in."""
-    reads = (resources.files("irtool.operators") / "notation.py").read_bytes()
+    package = resources.files("irtool.operators")
+    reads = [(package / name).read_bytes() for name in ("notation.py", "notation_reader.py")]
     return digest(
-        kept_form(), grammar_text("rule.lark"), reads, *_texts(), *_texts().values()
+        kept_form(), grammar_text("rule.lark"), *reads, *_texts(), *_texts().values()
     ).hex()
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated
 
 from irtool.cluster.calibrated_operators import KindFit, OperatorCalibration
 from irtool.cluster.calibration import Calibration, GroupFit, LevelFit
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import bandwidth_text, plural, share_text, speed_text
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.model import (

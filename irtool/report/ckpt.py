@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from typing import Annotated
@@ -13,6 +12,7 @@ from msgspec import field
 from irtool.artefacts.cuts import Cuts, Refused, cuts_of
 from irtool.artefacts.strategies.model import StrategyFile
 from irtool.cluster.context.model import RunContext
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Severity
 from irtool.ir.units import bytes_text, plural, ranks_text
 from irtool.planning.checkpoints.calls import conversion_lines

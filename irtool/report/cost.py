@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import field
@@ -12,6 +11,7 @@ from msgspec import field
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.measured import MeasuredStep
 from irtool.cluster.schedule import ideal_bubble, share_of_wall
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.units import bytes_text, operations_text, plural, ratio, seconds_text, share_text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from irtool.artefacts.cpu_profile import MemorySample
@@ -11,6 +10,7 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.measured import MeasuredOperator, MeasuredStep, SlowOperator
 from irtool.cluster.memory import Memory
 from irtool.cluster.modelled import ModelledStep
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import plural, ratio, seconds_text, share_text, tuple_text
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.measured_pictures import (

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from irtool.artefacts.cpu_profile import MemorySample
 from irtool.artefacts.profile import UsualStep
 from irtool.cluster.measured import MeasuredStep
 from irtool.cluster.memory import Memory
 from irtool.cluster.modelled import ModelledStep
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.phases import phases
 from irtool.ir.units import bytes_text, seconds_text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 from irtool.artefacts.joining import nodes_by_name
@@ -17,6 +16,7 @@ from irtool.cluster.memory.static import StaticCause, StaticTensor
 from irtool.cluster.what_if import Combination, Link, Option, Saving
 from irtool.cluster.what_if.plan import MemoryPlan
 from irtool.cluster.what_if.stages import ServedWeight
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import dump_of
 from irtool.ir.graph import Node
 from irtool.ir.phases import Phase

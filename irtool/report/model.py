@@ -9,9 +9,10 @@ they are; each of these makes them harmless itself, so that no caller can forget
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal, TypeAlias
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Severity
 from irtool.ir.units import Unit
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from irtool.artefacts.strategies.model import Keys
+from irtool.ir.dataclass import dataclass
 
 Tree: TypeAlias = "str | int | Mapping[str, Tree] | Sequence[Tree]"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from irtool.cluster.context.model import RunContext
@@ -14,6 +13,7 @@ from irtool.cluster.pipeline.cut import Cut
 from irtool.cluster.pipeline.measured import MeasuredStage
 from irtool.cluster.pipeline.stage_transfers import Direction, Unmatched
 from irtool.cluster.schedule import Schedule, ScheduleName, TimedTask
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import operations_text, ranks_text, share_text
 from irtool.ir.units import plural as counted
 from irtool.report.answer import AnswerObject, doc

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from irtool.cluster.measured import MeasuredStep
 from irtool.cluster.modelled import ModelledStep
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.planning.plans.step.report import StepCost
 from irtool.planning.plans.timeline import Span, timeline

@@ -8,9 +8,8 @@ its shapes are local, its collectives the program's, and the parallel pass has n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from irtool.ir.collectives import collective, is_collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.operators import POINT_TO_POINT

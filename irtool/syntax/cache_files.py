@@ -13,8 +13,11 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from irtool.ir.version import VERSION
+from irtool.syntax.grammar_files import grammar_folder
 
 FOLDER_VARIABLE = "IRTOOL_CACHE_DIR"
+LEAST_KEPT = 256 << 10
+"""Bytes of the smallest dump whose model is kept; smaller ones are read as quickly."""
 MOST_KEPT = 1 << 30
 """Bytes that all files of one kind take; those that were not asked for the longest go first."""
 _MARK = b"irtool kept 1\n"
@@ -43,14 +46,23 @@ def digest(*parts: bytes | str) -> bytes:
 @lru_cache(maxsize=1)
 def program_digest() -> bytes:
     """Of irtool itself: its version, and size and time of its files (for who changes them)."""
-    folder = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-    seen: list[str] = []
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name != "__pycache__")
-        for name in sorted(names):
-            status = os.stat(os.path.join(place, name))
-            seen.append(f"{place[len(folder) :]}/{name} {status.st_size} {status.st_mtime_ns}")
-    return digest(VERSION, "\n".join(seen))
+    package = os.path.dirname(os.path.dirname(__file__))
+    return digest(VERSION, *states_of_files(package, grammar_folder()))
+
+
+def states_of_files(*folders: str) -> list[str]:
+    """Path, size and time of every file below some folders, sorted; what Python compiled is not."""
+    seen: set[str] = set()
+    waiting = list(folders)
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if not entry.is_dir():
+                    status = entry.stat()
+                    seen.add(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
+                elif entry.name != "__pycache__":
+                    waiting.append(entry.path)
+    return sorted(seen)
 
 
 class KeptFiles:

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from lark import Lark
@@ -19,6 +17,7 @@ from irtool.ir.limits import MAX_RUN
 from irtool.syntax import grammar_tables
 from irtool.syntax.assemble import Assembler
 from irtool.syntax.cache_files import KeptFiles, digest
+from irtool.syntax.grammar_files import grammar_file, grammar_text
 from irtool.syntax.grammar_run import Run
 
 MAX_DEPTH = 100
@@ -42,18 +41,6 @@ class Unreadable(ValueError):
         return str(self.args[0])
 
 
-def grammar_text(name: str) -> str:
-    """Text of one of irtool's grammars: inside the package, or beside it in a checkout."""
-    return _grammar_file(name).decode()
-
-
-def _grammar_file(name: str) -> bytes:
-    packaged = files("irtool") / "grammars" / name
-    if packaged.is_file():
-        return packaged.read_bytes()
-    return (Path(__file__).parents[2] / "grammars" / name).read_bytes()
-
-
 def parser_of(name: str, transformer: object = None) -> Lark:
     """The parser of one of irtool's grammars, from tables that were made before if there are any.
 
@@ -63,7 +50,7 @@ def parser_of(name: str, transformer: object = None) -> Lark:
     """
     text = grammar_text(name)
     with suppress(OSError):
-        tables = _grammar_file(grammar_tables.file_of(name))
+        tables = grammar_file(grammar_tables.file_of(name))
         if parser := grammar_tables.from_tables(name, text, tables, transformer):
             return parser
     kept, key = KeptFiles("grammars"), digest(grammar_tables.key_of(name, text))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from irtool.ir.comments import CommentLine
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
-from irtool.syntax.kept import LEAST_KEPT, Keeper, keeper
+from irtool.syntax.cache_files import LEAST_KEPT
+from irtool.syntax.kept import Keeper, keeper
 from irtool.syntax.printer import dumps
 from irtool.syntax.source import Content, PathLike, read_content
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from irtool.ir.comments import NO_COMMENTS, CommentLine, Comments, Remark
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.items import Head, Parameter, ParameterList, Property
 from irtool.ir.statement import STANDARD_STYLE, StatementStyle

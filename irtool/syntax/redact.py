@@ -15,19 +15,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from importlib.resources import files
 from itertools import count
 
 from irtool.ir.comments import CommentLine, Comments, Location, Remark, Scope
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph, Item, Node
 from irtool.ir.items import CommentBlock, Opaque, Property
 from irtool.ir.statement import PrimitiveTarget
 from irtool.ir.types import Abstract
 from irtool.ir.values import Attributes, Dictionary, Sequence, String, Value, Word
-from irtool.syntax.grammar import grammar_text
+from irtool.syntax.grammar_files import grammar_text
 from irtool.syntax.printer import dumps, print_abstract
 
 _WORD = re.compile(r"0x[0-9a-f]+|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_a-zA-Z]+")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO, Union
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.limits import max_dump
 from irtool.syntax import file_facts
 from irtool.syntax.near_path import path_hint

@@ -10,7 +10,8 @@ import pytest
 import irtool
 from irtool.cluster.flops import flops, flops_of, total_flops
 from irtool.operators.counting import Tensors
-from irtool.operators.notation import RuleError, read_rules
+from irtool.operators.notation import RuleError
+from irtool.operators.notation_reader import read_rules
 from irtool.operators.table import declare, forget_declared, operator_of
 
 

@@ -7,7 +7,7 @@ import pytest
 from irtool.operators.call import OperatorCall
 from irtool.operators.fitting import check_inputs
 from irtool.operators.judgement import Unsure
-from irtool.operators.notation import read_rules
+from irtool.operators.notation_reader import read_rules
 from irtool.operators.table import rule_of
 from irtool.sharding.judge import judge
 from tests.sharding.calls import call, context

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from irtool.operators import table
-from irtool.operators.notation import Attribute, Declaration, read_declarations
+from irtool.operators import notation_reader, table
+from irtool.operators.notation import Attribute, Declaration
+from irtool.operators.notation_reader import read_declarations
 from irtool.operators.parsed import parsed_bytes, parsed_from
 from irtool.operators.table import PARSED_FILE, operator_of, parsed_table
 
@@ -110,7 +111,7 @@ def test_the_table_is_parsed_once_and_then_read(
     for known in (table._kept, table._entry, table.operator_of):
         known.cache_clear()
     monkeypatch.setattr(table, "parsed_table", refuse)
-    monkeypatch.setattr(table, "read_declarations", refuse)
+    monkeypatch.setattr(notation_reader, "read_declarations", refuse)
     again = operator_of("MatMul")
     assert again == first
     assert again.rule is not None

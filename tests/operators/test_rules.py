@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from irtool.operators.notation import RuleError, read_rules
+from irtool.operators.notation import RuleError
+from irtool.operators.notation_reader import read_rules
 from irtool.operators.table import declare, forget_declared, operators, rule_of
 from tests.sharding.calls import call, collectives, judged, reason
 

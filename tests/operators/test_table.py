@@ -9,7 +9,8 @@ import pytest
 
 from irtool.operators.facts import COMPUTATIONS, TRAITS
 from irtool.operators.irregular import FUNCTIONS
-from irtool.operators.notation import RuleError, read_declarations
+from irtool.operators.notation import RuleError
+from irtool.operators.notation_reader import read_declarations
 from irtool.operators.table import (
     UNKNOWN,
     akin,

@@ -8,7 +8,7 @@ from irtool.operators.call import OperatorCall, tensor
 from irtool.operators.case import Case
 from irtool.operators.judgement import Reduction, Sharding
 from irtool.operators.layout import TensorLayout, UserLayout
-from irtool.operators.notation import read_rules
+from irtool.operators.notation_reader import read_rules
 from irtool.sharding.interleave import in_parts, part_layouts, parts_of
 from tests.sharding.calls import context
 

@@ -21,7 +21,7 @@ MAY = {
         "syntax/run/expanding.py", "cli/lint/work.py", "cli/parse/history.py",
     },
     "what irtool itself consists of, and what it keeps": {
-        "syntax/grammar.py", "syntax/kept/__init__.py", "syntax/cache_files.py",
+        "syntax/grammar_files.py", "syntax/cache_files.py",
         "operators/table.py", "linting/registry.py", "linting/cache.py", "cli/kept_answers.py",
     },
     "memory that there is, sizes that decide who reads, outputs, and what is said of a mistake": {

@@ -31,7 +31,6 @@ FIELDS = tuple(name for name in Node.__slots__ if name != "graph")
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("IRTOOL_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(kept, "LEAST_KEPT", 1)
     monkeypatch.setattr("irtool.syntax.load.LEAST_KEPT", 1)
     return tmp_path / "cache" / "models"
 

@@ -11,9 +11,10 @@ against files that 2.7.0 and 2.10.0 saved.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Literal
+
+from irtool.ir.dataclass import dataclass
 
 Rows = tuple[tuple[int, ...], ...]
 """A strategy: a row for each tensor input."""

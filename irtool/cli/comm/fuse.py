@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from irtool.cli import options as shared
@@ -25,6 +24,7 @@ from irtool.cluster.fuse import (
 )
 from irtool.cluster.fuse_plan import plan
 from irtool.cluster.ranks import RankProgram
+from irtool.ir.dataclass import dataclass
 
 if TYPE_CHECKING:
     from irtool.report.comm.fuse import FuseView

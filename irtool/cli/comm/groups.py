@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from irtool.cli import complete
@@ -18,6 +17,7 @@ from irtool.cli.report import Failure, report_problems
 from irtool.cli.where import read_query
 from irtool.cluster.groups import GroupReport, group_report, named_group
 from irtool.cluster.ranks import Cluster
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from irtool.cli import options as shared
@@ -19,6 +19,7 @@ from irtool.cli.inputs.recorded import (
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.hang import HangReport, play, unknown_parts
+from irtool.ir.dataclass import dataclass
 from irtool.syntax import file_facts
 from irtool.syntax.load import TRUNCATED
 from irtool.syntax.source import DumpError

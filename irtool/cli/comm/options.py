@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from irtool.cli import options as shared
 from irtool.cli.inputs.cluster import Asked
+from irtool.ir.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

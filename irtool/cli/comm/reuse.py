@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +20,7 @@ from irtool.cluster.reuse.later_versions import later
 from irtool.cluster.reuse.limit import FIRST_VERSION, LAST_VERSION, has_feature
 from irtool.cluster.reuse.log import LogCheck, ReuseLog, check_log, read_log
 from irtool.cluster.reuse.streams import LABEL_LIMIT, STREAM_LIMIT
+from irtool.ir.dataclass import dataclass
 from irtool.syntax import file_facts
 from irtool.syntax.lines import text_lines
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +11,7 @@ from irtool.cli.answering import DrawnForm
 from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.opening import SchedulerAddress
 from irtool.cli.parameters import Option
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding, Severity
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import BinaryIO, cast
 
 from irtool.cli.answering import DocumentForm, write_answer
@@ -17,6 +17,7 @@ from irtool.cli.inputs.begin import BEGIN
 from irtool.cli.inputs.dumps import STDIN_NAME
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, report
+from irtool.ir.dataclass import dataclass
 from irtool.ir.limits import max_dump
 from irtool.linting.failure.fail_dump import explain_dump, with_rank
 from irtool.linting.failure.finding import Explained

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from irtool.cli.configuration import Configuration
@@ -15,6 +15,7 @@ from irtool.cli.inputs.dumps import read_statements
 from irtool.cli.report import Failure, note, report
 from irtool.cli.writing import NewFile
 from irtool.cluster.machine import Machine, default_machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.run import InputFile

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from irtool.cli import complete
@@ -26,6 +26,7 @@ from irtool.cli.lint.settings import Asked, settings_for
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
 from irtool.cli.report import Failure
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding, Findings
 from irtool.ir.units import plural
 from irtool.linting.fingerprint import fingerprinted

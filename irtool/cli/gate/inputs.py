@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from irtool.cli.configuration import Configuration
 from irtool.cli.inputs.begin import context_of_any
@@ -12,6 +12,7 @@ from irtool.cli.inputs.dumps import inputs_for, pass_name, read_statements
 from irtool.cli.lint.work import text_of
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.context.model import RunContext
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.run import InputFile

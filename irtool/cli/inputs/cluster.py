@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated
 
 from irtool.cli.configuration import Configuration, read_configuration
@@ -19,6 +19,7 @@ from irtool.cluster.context.evidence import Evidence
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import Cluster, cluster_of, cluster_of_classes
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.group_names import WORLD_GROUPS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from irtool.cli.configuration import Configuration
 from irtool.cli.context import ContextArguments, parallel_of
@@ -17,6 +17,7 @@ from irtool.cluster.context.evidence import evidence_beside
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import Cluster
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
 from irtool.sharding.network.context import ParallelContext

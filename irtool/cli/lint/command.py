@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 from irtool.cli import complete
@@ -30,6 +30,7 @@ from irtool.cli.parameters import Option
 from irtool.cli.report import Failure, note, report, report_problems
 from irtool.cli.where import read_query
 from irtool.cluster.context.evidence import Evidence
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, Findings
 from irtool.ir.units import plural

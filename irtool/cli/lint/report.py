@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from irtool.cli.configuration import read_text
 from irtool.cli.failing import FailLevel, fails
@@ -11,6 +11,7 @@ from irtool.cli.lint.settings import BAD_SETTING, Asked
 from irtool.cli.lint.units import Unit
 from irtool.cli.report import Failure, note
 from irtool.cli.writing import write_file
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding, Findings, RuleText, Silenced
 from irtool.linting.baseline import (
     BaselineError,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from irtool.cli.configuration import Configuration
 from irtool.cli.machines import machine_named
 from irtool.cli.report import Failure
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Severity
 from irtool.linting.registry import RegistryError, RuleEntry, all_rules
 from irtool.linting.rule import Rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from irtool.cli.configuration import CONTEXT_KEYS, Configuration
 from irtool.cli.context import ContextArguments, find, given_by
@@ -17,6 +17,7 @@ from irtool.cluster.context.given import Given
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.context.shown import Pass
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
 from irtool.linting.kinds import kind_of_name

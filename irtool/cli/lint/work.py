@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 
 from irtool.cli.configuration import Configuration, load_custom_rules
@@ -13,6 +13,7 @@ from irtool.cli.inputs.dumps import read_input
 from irtool.cli.lint.units import LintFile, RunUnit, Unit, with_context
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, Severity, Silenced
 from irtool.ir.run import InputFile
@@ -24,7 +25,6 @@ from irtool.linting.rule import DumpKind, Lacking, Rule
 from irtool.linting.rules.syntax.syn000_unreadable_file import UnreadableFile
 from irtool.syntax import file_facts
 from irtool.syntax.cache_files import digest, program_digest
-from irtool.syntax.query import query
 from irtool.syntax.run.expanding import STDIN
 from irtool.syntax.source import DumpError, read_content
 
@@ -145,7 +145,11 @@ def lint_unit(unit: Unit | RunUnit, plan: Plan) -> Worked:
     """Lint the dumps of a compilation, or several ranks together."""
     _prepare(plan)
     rules = _rules(plan.rules)
-    where = query(plan.where) if plan.where is not None else None
+    where = None
+    if plan.where is not None:
+        from irtool.syntax.query import query  # it imports Lark
+
+        where = query(plan.where)
     if isinstance(unit, RunUnit):
         return _lint_ranks(unit, rules, plan, where)
     dumps, unreadable = _loaded(unit)

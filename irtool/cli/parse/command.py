@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from irtool.cli.parse.options import ParseOptions
 from irtool.cli.report import Failure, report_problems
 from irtool.cli.work import WorkerDied, processes_for, run_all
 from irtool.cluster.summary import Summary
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding
 from irtool.ir.run import InputFile
 from irtool.syntax.run.classes import Fingerprints

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
 from irtool.cli import complete
 from irtool.cli import options as shared
 from irtool.cli.parameters import Option
+from irtool.ir.dataclass import dataclass
 
 
 class ParseForm(str, Enum):

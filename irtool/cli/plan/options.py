@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,6 +11,7 @@ from irtool.cli.declared import notes_of
 from irtool.cli.parameters import Option
 from irtool.cli.question import RunOptions
 from irtool.cli.report import Failure
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.sharding.network.context import ParallelContext
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from irtool.cli.plan.options import PlanOptions
 from irtool.cli.report import Failure
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.limits import bounded_int
 from irtool.ir.types import LARGEST_SIZE

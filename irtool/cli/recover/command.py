@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from irtool.cli.answering import Answered, AnswerForm, tell
@@ -19,6 +19,7 @@ from irtool.cli.recover.files import handed_over, plan_text
 from irtool.cli.recover.options import RecoverOptions
 from irtool.cli.report import Failure
 from irtool.cluster.machine import Machine, default_machine
+from irtool.ir.dataclass import dataclass
 from irtool.report.text import escape_lines
 from irtool.syntax.printer import dumps
 from irtool.syntax.run.classes import Fingerprints

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from irtool.cli.jobs import JobWords, written_job
 from irtool.cli.plan.asked import json_file
 from irtool.cli.recover.options import RecoverForm, RecoverOptions
 from irtool.cli.report import Failure, note
+from irtool.ir.dataclass import dataclass
 
 if TYPE_CHECKING:
     from irtool.artefacts.strategies.model import StrategyFile

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from dataclasses import fields as fields_of
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +23,7 @@ from irtool.cli.plan.options import (
 )
 from irtool.cli.question import RunOptions
 from irtool.cli.report import Failure
+from irtool.ir.dataclass import dataclass
 
 if TYPE_CHECKING:
     from irtool.planning.recovery.times import Assumptions

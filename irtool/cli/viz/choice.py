@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from irtool.cli.report import Failure
 from irtool.cli.where import read_query
+from irtool.ir.dataclass import dataclass
 from irtool.report.picture.choose import around, between, find_leaves, where
 from irtool.report.picture.leaves import Leaf, Material
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
@@ -18,6 +17,7 @@ from irtool.cli.report import Failure, note, report_problems
 from irtool.cli.viz.choice import Choice, check_choice, chosen
 from irtool.cli.viz.formats import WRITERS, Drawing, format_of
 from irtool.cli.viz.load import load_drawn, overlays_of
+from irtool.ir.dataclass import dataclass
 from irtool.report.picture.build import MAX_BOXES, Wishes
 from irtool.report.picture.material import material
 

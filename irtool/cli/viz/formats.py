@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
 from irtool.cli.viz.load import Drawn
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump, dumps_of
 from irtool.ir.whole import Whole
 from irtool.report.json import json_text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from irtool.cli.configuration import Configuration
 from irtool.cli.context import ContextArguments, parallel_of
@@ -12,6 +11,7 @@ from irtool.cli.inputs.begin import context_of, is_later
 from irtool.cli.inputs.dumps import STDIN_NAME, inputs_for, read_statements
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.context.weigh import weighed
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump, dumps_of
 from irtool.ir.finding import Finding
 from irtool.ir.graph import node_of

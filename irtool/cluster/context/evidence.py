@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import islice
 
 from irtool.cluster.context.logged import logged
 from irtool.cluster.context.model import Entry
 from irtool.cluster.context.shown import TELLING, Pass, Shown
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.run import LogFile
 from irtool.syntax import file_facts
-from irtool.syntax.excerpt import excerpt
 from irtool.syntax.run import Compilation, Run
 from irtool.syntax.run.folders import folder_rank
 from irtool.syntax.run.names import is_dump, parse_name
@@ -147,6 +147,8 @@ def _shown(path: str, kind: Pass, rank: int | None, dumps: Mapping[str, Dump]) -
     known = dumps.get(path)
     if known is not None:
         return Shown(known, kind, rank, is_whole=True)
+    from irtool.syntax.excerpt import excerpt  # it imports what parses; a kept model needs none
+
     try:
         return Shown(excerpt(path, TELLING), kind, rank)
     except DumpError:

@@ -9,7 +9,7 @@ shows has MindSpore's default, and counts as assumed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Any, cast
 
@@ -41,6 +41,7 @@ from irtool.cluster.context.placement import (
 )
 from irtool.cluster.context.shown import Shown
 from irtool.cluster.machine import Machine, default_machine
+from irtool.ir.dataclass import dataclass
 from irtool.operators.checks import first_generation_problem
 from irtool.sharding.network.context import EXCLUDED, ParallelContext, context_fields
 

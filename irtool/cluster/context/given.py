@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from irtool.cluster.context.model import Origin
+from irtool.ir.dataclass import dataclass
 from irtool.syntax.reading import parse_json
 
 KEYS_BY_ALIAS = {

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from irtool.cluster.context.model import Entry, Origin
+from irtool.ir.dataclass import dataclass
 from irtool.ir.run import LogFile
 from irtool.sharding.network.context import SEARCHES
 from irtool.syntax.lines import chunks_of, lines_in

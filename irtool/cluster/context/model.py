@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias, cast
 
+from irtool.ir.dataclass import dataclass
 from irtool.sharding.network.context import ParallelContext
 
 Source: TypeAlias = Literal["option", "file", "dump", "folder", "logs", "assumed"]

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from irtool.cluster.context.evidence import Evidence
 from irtool.cluster.context.shown import Gather, Shown
+from irtool.ir.dataclass import dataclass
 from irtool.ir.items import Parameter
 from irtool.ir.operators import ACCUMULATED
 from irtool.ir.types import BITS

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from irtool.cluster.context.evidence import Evidence
 from irtool.cluster.context.model import Entry, Origin
 from irtool.cluster.context.shown import Shown
+from irtool.ir.dataclass import dataclass
 from irtool.ir.operators import POINT_TO_POINT
 
 TRANSFERS = " and ".join(POINT_TO_POINT)

@@ -13,7 +13,6 @@ two of them share the links, and which comes first must not matter.  That luck i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from irtool.cluster.hang.blocking import Blocked, blocked, odd_ranks
 from irtool.cluster.hang.board import Board, Play, Wait, is_closed
@@ -27,6 +26,7 @@ from irtool.cluster.matching import (
     transfers,
 )
 from irtool.cluster.ranks import Cluster
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 
 

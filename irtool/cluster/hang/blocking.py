@@ -8,12 +8,12 @@ back to itself.  The first such place in launch order is where the run is blocke
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.cluster.hang.board import Meeting, Play, step_text
 from irtool.cluster.hang.script import Departure
 from irtool.cluster.matching import FATAL, Disagreement, Place, Transfer, place
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import ranks_text
 
 MemberState: TypeAlias = Literal["waits", "waits elsewhere", "done", "no dump"]

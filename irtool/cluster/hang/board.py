@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from irtool.cluster.matching import Place, place, shape_text, signature
 from irtool.cluster.ranks import Cluster, RankProgram
+from irtool.ir.dataclass import dataclass
 from irtool.ir.operators import POINT_TO_POINT
 
 StreamRule: TypeAlias = Literal["in order", "stream a group"]

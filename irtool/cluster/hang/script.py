@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, TypeAlias
 
@@ -18,6 +17,7 @@ from irtool.cluster.hang.board import step_text
 from irtool.cluster.matching import Place, place, shape_text
 from irtool.cluster.ranks import Cluster, Party, RankProgram
 from irtool.ir.collectives import Collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.ir.units import plural, ranks_text
 

@@ -7,7 +7,6 @@ kernels, buffers of communicators and of fused collectives) is added as an inter
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.cluster.launch_order import OrderMethod
@@ -20,6 +19,7 @@ from irtool.cluster.memory.static import (
     static_tensors,
 )
 from irtool.ir.collectives import Collective, collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.cluster.liveness import Liveness, Rounding, rounded
 from irtool.cluster.memory.layers import layer_of_parameter
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.items import Parameter

@@ -7,7 +7,6 @@ model; only their ratios should be relied on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from irtool.cluster.flops import flops
 from irtool.cluster.flops_seconds import busy_seconds, operator_seconds
@@ -36,6 +35,7 @@ from irtool.cluster.schedule import (
     recovered,
 )
 from irtool.ir.collectives import Collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.graph import Node
 from irtool.ir.operators import POINT_TO_POINT

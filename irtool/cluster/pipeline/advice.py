@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from irtool.cluster.memory.layers import NETWORK
 from irtool.cluster.pipeline.cut import Cut, Layer
 from irtool.cluster.schedule import ideal_bubble
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import share_text
 
 WANTED = 0.1

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import inf
 from operator import add
+
+from irtool.ir.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

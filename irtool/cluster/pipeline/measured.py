@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from irtool.artefacts.kernels import StepTime
+from irtool.ir.dataclass import dataclass
 
 _MICRO = 1e-6
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.ir.collectives import Collective
+from irtool.ir.dataclass import dataclass
 
 Direction: TypeAlias = Literal["forward", "backward"]
 

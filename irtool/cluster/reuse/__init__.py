@@ -11,13 +11,13 @@ The feature is gone from 2.3 on; :mod:`irtool.cluster.reuse.later_versions` says
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.cluster.ranks import Cluster
 from irtool.cluster.reuse.graph import Candidate, Choice, Graph, Target
 from irtool.cluster.reuse.limit import DEFAULT_CAP, Limit, read_limit
 from irtool.cluster.reuse.plan import LargestMicro, best_choice, ideal_streams, largest_micro
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 
 Verdict: TypeAlias = Literal["not needed", "needed", "not enough"]

@@ -7,7 +7,6 @@ graph takes when some kinds are reused.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from irtool.cluster.fuse import fusion
 from irtool.cluster.launch_order import launches_nothing
@@ -26,6 +25,7 @@ from irtool.cluster.reuse.streams import (
     tasks,
     total_streams,
 )
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION
 from irtool.ir.types import Abstract

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from irtool.cluster.ranks import RankProgram
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Graph, Node
 
 _INDEX = re.compile(r"/(\d+)-(?=[^/])")

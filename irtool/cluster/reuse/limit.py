@@ -7,8 +7,8 @@ The variable switched the reuse of communication subgraphs on, on Ascend in grap
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.limits import bounded_int
 
 VARIABLE = "MS_COMM_COMPILER_OPT"

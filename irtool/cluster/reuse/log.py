@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from irtool.cluster.reuse import ReuseReport
+from irtool.ir.dataclass import dataclass
 from irtool.ir.limits import bounded_int
 
 _CAP = re.compile(r"MAX_COMM_OP_REUSE_NUM: (\d+)")

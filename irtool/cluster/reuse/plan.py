@@ -7,10 +7,11 @@ keys, as wholes), so every cap from 1 to the label limit is tried.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from irtool.cluster.reuse.graph import Candidate, Choice, Graph
 from irtool.cluster.reuse.streams import LABEL_LIMIT, compute_streams, total_streams
+from irtool.ir.dataclass import dataclass
 
 _MOST_MICROS = 1 << 20
 

@@ -8,10 +8,10 @@ the branches r1.8 to r2.2.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import Literal, TypeAlias
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.group_names import WORLD_GROUPS
 from irtool.ir.operators import POINT_TO_POINT
 

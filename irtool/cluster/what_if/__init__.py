@@ -8,11 +8,12 @@ its peak counted, and what it costs (operations again, bytes over links) adds up
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate, combinations
 from typing import Literal, TypeAlias
 
 from irtool.cluster.memory import Memory
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 
 Link: TypeAlias = Literal["group", "host", "stage"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from irtool.cluster.flops_seconds import operator_seconds
 from irtool.cluster.machine import Machine
@@ -21,6 +20,7 @@ from irtool.cluster.what_if import (
 from irtool.cluster.what_if.recompute import activation_options, recomputed_collectives
 from irtool.cluster.what_if.stages import ServedWeight, more_stages, served_weights
 from irtool.cluster.what_if.state import Weight, state_options, weights
+from irtool.ir.dataclass import dataclass
 
 HOST_BANDWIDTH = 16e9
 """Bytes a second between a device and its host: an assumption (PCIe 4.0, half of its peak)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from irtool.cluster.flops import flops
 from irtool.cluster.liveness import Buffer
@@ -11,6 +11,7 @@ from irtool.cluster.memory import Memory
 from irtool.cluster.memory.layers import NETWORK, layer_of_scope
 from irtool.cluster.what_if import Change, Option, Traffic
 from irtool.ir.collectives import Collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from irtool.cluster.flops import total_flops
 from irtool.cluster.memory import Memory
@@ -12,6 +11,7 @@ from irtool.cluster.pipeline.cut import Cut, Layer, best_cut
 from irtool.cluster.schedule import ideal_bubble
 from irtool.cluster.what_if import Change, Option, Traffic
 from irtool.cluster.what_if.state import STATE_SWITCHES, Weight
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import share_text
 from irtool.operators.table import operator_of
 

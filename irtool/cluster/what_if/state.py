@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 
 from irtool.cluster.memory import Memory
@@ -12,6 +11,7 @@ from irtool.cluster.memory.static import StaticTensor, constant_name
 from irtool.cluster.pricing import DEFAULT_FUSION
 from irtool.cluster.what_if import Change, Option, Traffic
 from irtool.ir.collectives import Collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.operators import ACCUMULATED, OPTIMIZERS
 from irtool.operators.table import operator_of

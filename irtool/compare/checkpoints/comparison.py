@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from irtool.compare.checkpoints.joining import OddReplica, Side
 from irtool.compare.checkpoints.measuring import ALIKE, Difference, difference_of
 from irtool.compare.checkpoints.naming import Pair, pairs_of
 from irtool.compare.tensors.formats.window import BadPayload
 from irtool.compare.tensors.model import Shape
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 
 

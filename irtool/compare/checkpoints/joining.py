@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -12,6 +11,7 @@ from irtool.artefacts.strategies.model import SavedLayout, StrategyFile
 from irtool.compare.checkpoints.read import BLOCK, Array, Checkpoint, Kept
 from irtool.compare.tensors.formats.window import BadPayload
 from irtool.compare.tensors.model import Shape
+from irtool.ir.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

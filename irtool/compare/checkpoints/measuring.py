@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.compare.checkpoints.joining import Whole
 from irtool.compare.checkpoints.read import Array
 from irtool.compare.tensors.dtypes import is_float, numpy_code, roundoff
 from irtool.compare.tensors.formats.payload import numbers
+from irtool.ir.dataclass import dataclass
 
 Verdict: TypeAlias = Literal[
     "equal", "rounded", "scaled", "transposed", "reordered", "differs", "shape", "unreadable"

@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.compare.checkpoints.joining import Whole
+from irtool.ir.dataclass import dataclass
 
 How: TypeAlias = Literal["name", "map", "framework's name", "value", "renamed modules"]
 """What says that two parameters are the same."""

@@ -10,7 +10,7 @@ import os
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ from irtool.compare.tensors.dtypes import dtype_name, numpy_code
 from irtool.compare.tensors.formats.torch_file import NotATensor, read_torch_tensors
 from irtool.compare.tensors.formats.window import BadPayload, Window
 from irtool.compare.tensors.model import Shape
+from irtool.ir.dataclass import dataclass
 
 Array: TypeAlias = Any
 """An array of NumPy, whose own types leave too much open."""

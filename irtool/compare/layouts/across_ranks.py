@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from irtool.compare.layouts.additions import regrouped_additions
 from irtool.compare.layouts.alignment import OWN_CALL, is_collective, same_operators_of
@@ -28,6 +28,7 @@ from irtool.compare.tensors.measuring.measure import Scheduler, complete, measur
 from irtool.compare.tensors.model import Columns, Op, TensorRun
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
+from irtool.ir.dataclass import dataclass
 
 _SAME_NUMBERS = 1e-6
 """Relative difference of figures of one tensor that two calls show."""

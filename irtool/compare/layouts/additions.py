@@ -12,7 +12,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.compare.layouts.alignment import is_collective
@@ -20,6 +19,7 @@ from irtool.compare.layouts.chained import Chained, LogicalOp, as_run
 from irtool.compare.tensors.model import Op
 from irtool.compare.tensors.pairing.flow import Flow, Value
 from irtool.compare.tensors.semantics import family
+from irtool.ir.dataclass import dataclass
 
 _ADDS = ("add", "iadd", "radd")
 ADD_UP = (

@@ -6,7 +6,7 @@ import math
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,6 +20,7 @@ from irtool.compare.tensors.formats.payload import BadPayload, read_array
 from irtool.compare.tensors.measuring.measure import measure_arrays
 from irtool.compare.tensors.model import NAN, Columns, Op, Shape
 from irtool.compare.tensors.semantics import family, is_random
+from irtool.ir.dataclass import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,12 +10,13 @@ import copy
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from irtool.compare.layouts.alignment import OWN_CALL, calls_aligned, is_collective
 from irtool.compare.layouts.declared import SideLayout
 from irtool.compare.tensors.model import Columns, Op, TensorRun
+from irtool.ir.dataclass import dataclass
 
 Coordinate: TypeAlias = tuple[int, int, int]
 """Data parallel number, micro-batch, tensor parallel number."""

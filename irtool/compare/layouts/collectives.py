@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from irtool.compare.layouts.ranks import Ranks
@@ -15,6 +14,7 @@ from irtool.compare.tensors.dtypes import roundoff
 from irtool.compare.tensors.measuring.measure import measure_arrays
 from irtool.compare.tensors.model import Op
 from irtool.ir.collectives import Collective, collective
+from irtool.ir.dataclass import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

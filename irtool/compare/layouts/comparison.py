@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from irtool.compare.layouts.collectives import WrongCollective, wrong_collectives
 from irtool.compare.layouts.logical import Logical, OtherReplica, put_together, rank_errors
@@ -28,6 +28,7 @@ from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
 from irtool.compare.tensors.semantics import family
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.units import error_text
 

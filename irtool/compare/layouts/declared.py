@@ -7,9 +7,11 @@ apart: rank = (stage · data_parallel + d) · tensor_parallel + t, which is Mega
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Any, cast
+
+from irtool.ir.dataclass import dataclass
 
 SIDES = ("left", "right")
 _DEGREES = ("tensor_parallel", "data_parallel", "pipeline_parallel", "micro_batches")

@@ -8,7 +8,7 @@ as the result that it is, a gradient as what it is the gradient of, and what a R
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from irtool.compare.layouts.outline import Outline, Place
 from irtool.compare.layouts.ranks import Ranks, node_ops, operand, parameter_of, readers
@@ -16,6 +16,7 @@ from irtool.compare.layouts.slices import Cut
 from irtool.compare.tensors.model import Op, Shape
 from irtool.compare.tensors.semantics import family
 from irtool.ir.collectives import collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 
 _FACTORS = ("Mul", "RealDiv", "Muls", "Div")

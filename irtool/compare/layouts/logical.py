@@ -15,7 +15,7 @@ import copy
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from irtool.compare.layouts.figures import apart, figures_of, whole_figures
@@ -37,6 +37,7 @@ from irtool.compare.tensors.formats.payload import BadPayload, read_array
 from irtool.compare.tensors.measuring.measure import measure_arrays
 from irtool.compare.tensors.model import NAN, Op, Shape, TensorRun
 from irtool.ir.collectives import collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import dump_of
 from irtool.ir.graph import Node
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, TypeAlias, cast
 
 from irtool.compare.layouts.ranks import (
@@ -27,6 +27,7 @@ from irtool.compare.layouts.same_operators import HELPERS, MICRO_BATCH, same_ope
 from irtool.compare.tensors.join import signature_shapes
 from irtool.compare.tensors.model import Columns, Op, Shape, TensorRun
 from irtool.compare.tensors.semantics import family, is_reshape
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.values import python_value

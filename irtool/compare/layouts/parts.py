@@ -7,11 +7,11 @@ file's axes come first, and of the rest the one under which the sides agree best
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from irtool.compare.layouts.chained import Coordinate
 from irtool.compare.tensors.model import Shape
+from irtool.ir.dataclass import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,11 +6,12 @@ In a pipeline what a rank computes of one micro-batch is taken for a rank of its
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
 from irtool.compare.tensors.model import Op, TensorRun
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.values import python_value
 

@@ -8,9 +8,10 @@ one natural way; where there are several, the one is taken under which the parts
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice, permutations
 from typing import TYPE_CHECKING, Any
+
+from irtool.ir.dataclass import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ import copy
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from irtool.compare.layouts.logical import Logical, gradients_of, put_together
@@ -27,6 +27,7 @@ from irtool.compare.layouts.ranks import (
 from irtool.compare.layouts.same_operators import MICRO_BATCH, same_operators
 from irtool.compare.tensors.model import Columns, Op, TensorRun
 from irtool.ir.collectives import collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 

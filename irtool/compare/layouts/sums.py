@@ -15,11 +15,11 @@ of a pipeline sends on what it has, terms of a sum as well.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 
 from irtool.compare.layouts.ranks import is_accumulated, operand, parameter_of
 from irtool.compare.tensors.semantics import family
 from irtool.ir.collectives import collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from statistics import fmean, median
 from typing import Literal, TypeAlias
 
 from irtool.compare.losses.series import LossRun, Series
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 
 Verdict: TypeAlias = Literal[

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from irtool.compare.losses.series import LossRun, NoLoss, series
+from irtool.ir.dataclass import dataclass
 
 _NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?nan|[-+]?inf(?:inity)?)"
 _GAP = r"['\"]?\s*(?:is|[:=\[(]|\s)\s*[\[(]?\s*"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from irtool.compare.losses.comparison import LossComparison, NothingInCommon, compare_losses
@@ -23,6 +23,7 @@ from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.facts import KINDS, ComparedBy, least_telling
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import NoTensors, TensorRun
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.units import error_text
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from irtool.compare.losses.series import LossRun
 from irtool.compare.runs.torch_optimizer import told_by_calls
 from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.model import Op, TensorRun
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.limits import bounded_int

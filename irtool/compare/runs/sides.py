@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from irtool.compare.losses.series import LossRun, Series
 from irtool.compare.tensors.digest import read_digest
 from irtool.compare.tensors.model import NoTensors, TensorRun
 from irtool.compare.tensors.open import Unit, is_digest, plain_units, units_of
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.syntax.run import Run
 

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from irtool.compare.sums import is_addition
 from irtool.compare.tensors.dtypes import roundoff
 from irtool.compare.tensors.join import signature_shapes
 from irtool.compare.tensors.semantics import family, reduction_length
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING, VIRTUAL

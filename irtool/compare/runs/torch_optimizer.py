@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from irtool.compare.tensors.model import Op, TensorRun
+from irtool.ir.dataclass import dataclass
 
 Said = tuple[str, float, str]
 """Name, value, and the call that says it."""

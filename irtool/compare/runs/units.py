@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from irtool.compare.runs.graphs import join_graph
@@ -21,6 +21,7 @@ from irtool.compare.tensors.open import Unit
 from irtool.compare.tensors.pairing.fingerprints import partners
 from irtool.compare.tensors.pairing.msprobe_maps import NameMaps
 from irtool.compare.tensors.semantics import family
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump, dump_of
 from irtool.ir.graph import Node
 from irtool.ir.run import MsprobeDump, TensorDump

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
 
 from irtool.compare.tensors.comparison import TensorComparison
@@ -15,6 +15,7 @@ from irtool.compare.tensors.measuring.measure import Measure
 from irtool.compare.tensors.measuring.values import number_blocks
 from irtool.compare.tensors.model import Op
 from irtool.compare.tensors.semantics import family
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from irtool.compare.tensors.join import Joined
@@ -25,6 +25,7 @@ from irtool.compare.tensors.pairing.makers import Makers, taken_calls
 from irtool.compare.tensors.pairing.operators import OpPair, pair_operators
 from irtool.compare.tensors.pairing.slots import Slots, pair_parameter_gradients, pair_tensors
 from irtool.compare.tensors.pairing.transposed import measure_elsewhere, measure_transposed
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 
 if TYPE_CHECKING:

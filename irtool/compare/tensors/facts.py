@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from irtool.compare.tensors.comparison import TensorComparison
@@ -19,6 +19,7 @@ from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.measuring.measure import Measure
 from irtool.compare.tensors.model import Columns, Op, Places
 from irtool.compare.tensors.semantics import family, is_random
+from irtool.ir.dataclass import dataclass
 
 Kind: TypeAlias = Literal[
     "initial weights", "indices", "labels", "input data", "random numbers", "optimizer states"

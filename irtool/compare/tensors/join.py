@@ -13,10 +13,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from irtool.compare.tensors.formats.mindspore import sanitised
 from irtool.compare.tensors.model import Op, Shape, TensorRun
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.limits import bounded_int

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 
 Shape: TypeAlias = tuple[int, ...]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from irtool.compare.tensors.dtypes import FLOATS
 from irtool.compare.tensors.formats.payload import BadPayload, read_stored
 from irtool.compare.tensors.measuring.values import number_blocks, widened
 from irtool.compare.tensors.model import Op, TensorRun
+from irtool.ir.dataclass import dataclass
 from irtool.ir.operators import COMMUNICATION
 
 MASKING = frozenset(("full", "fill", "fillv2", "fill_", "where", "select", "maskedfill", "tensor"))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from irtool.compare.tensors import digest
 from irtool.compare.tensors.formats.mindspore import read_mindspore
 from irtool.compare.tensors.formats.msprobe.dump import read_msprobe
 from irtool.compare.tensors.formats.plain import read_plain
 from irtool.compare.tensors.model import TensorRun
 from irtool.compare.tensors.plain_files import holds_plain
+from irtool.ir.dataclass import dataclass
 from irtool.ir.run import MsprobeDump, TensorDump
 from irtool.syntax.run import Run
 

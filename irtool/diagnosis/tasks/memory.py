@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from irtool.cluster.memory import Memory
 from irtool.cluster.what_if import Option
 from irtool.cluster.what_if.plan import MemoryPlan, memory_plan
 from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import Held, Reads, Subject, source_of
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Edit, Gain
 from irtool.ir.graph import Node
 from irtool.ir.units import bytes_text, plural

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lsprotocol.types import DocumentSymbol, Range, SymbolKind
 
 from irtool.editor.document import Document
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Graph, Node
 from irtool.ir.units import plural
 from irtool.report.page.graph.tree import scope_path

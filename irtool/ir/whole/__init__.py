@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Literal, TypeAlias, Union
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import DumpModel, Graph, GraphParameter, Node, Unresolved
 from irtool.ir.values import Value
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, TypeAlias, Union
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import (
     AmbiguousReference,
     DumpModel,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Edit, SourceLine
 from irtool.ir.graph import Graph, Node

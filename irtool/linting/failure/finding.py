@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding
 
 Role = Literal["cause", "unknown", "consequence", "note"]

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal, cast
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Severity
 from irtool.ir.limits import bounded_int
 from irtool.linting.failure.record import Level, Record

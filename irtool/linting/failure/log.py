@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Edit, SourceLine
 from irtool.linting.failure.finding import Explained, LoggedFinding, Role
 from irtool.linting.failure.folding import finding_key, folded

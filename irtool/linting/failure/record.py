@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+from irtool.ir.dataclass import dataclass
 
 Level = Literal["error", "exception", "warning", "info", "plain"]
 """``exception`` is the last line of a Python traceback, ``plain`` any other without a header."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from irtool.ir.dataclass import dataclass
 from irtool.linting.failure.casts import cast_of
 from irtool.linting.failure.finding import ROLES, Explained, LoggedFinding
 from irtool.linting.failure.folding import finding_key, folded

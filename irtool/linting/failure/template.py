@@ -8,8 +8,8 @@ so that no line, however long and whatever it holds, takes more than one look.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import bytes_text
 
 _PLACE = re.compile(r"\{([a-z_]*)(?::(int|word|bytes))?\}")

@@ -12,12 +12,12 @@ only ``irtool gate`` runs them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from irtool.cluster.memory import Memory, memory
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.ir.collectives import Collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from irtool.cluster.weight_layers import cells_of
 from irtool.compare.edits import Edit, Pattern
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING
 from irtool.linting.facts import DumpFacts

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import (
     AmbiguousReference,
     Graph,

@@ -6,8 +6,9 @@ Axes: b batch, s1 sequence of the query, n1 its heads, s2 sequence of key and va
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.group_names import WORLD_GROUPS
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.call import Strategy
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from math import prod
 
 from irtool.artefacts.cuts import Refused, cuts_in_conversion, cuts_of
 from irtool.artefacts.strategies.model import StrategyFile
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.types import BITS

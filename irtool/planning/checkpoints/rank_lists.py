@@ -10,13 +10,14 @@ It is always enough, and often more than is needed (:mod:`irtool.planning.checkp
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from math import prod
 
 from irtool.artefacts.cuts import Cut, Cuts, Refused, cuts_in_conversion
 from irtool.artefacts.strategies.model import SavedLayout, StrategyFile
+from irtool.ir.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

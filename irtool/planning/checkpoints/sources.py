@@ -8,7 +8,6 @@ itself first, then one that sends something else already.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -16,6 +15,7 @@ from math import ceil, floor, prod
 
 from irtool.artefacts.cuts import Cuts, Refused, cuts_of
 from irtool.artefacts.strategies.model import SavedLayout, StrategyFile
+from irtool.ir.dataclass import dataclass
 
 Interval = tuple[Fraction, Fraction]
 """Of a dimension, as parts of the whole: ``(1/4, 1/2)``."""

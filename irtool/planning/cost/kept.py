@@ -13,9 +13,10 @@ That is what :func:`irtool.cluster.account.compiled_account` counts in a compile
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node, Source
 from irtool.ir.values import python_value
 from irtool.operators.gradients import Gradient

@@ -7,12 +7,12 @@ arithmetic on many of them at once, whatever their device matrices are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.layout import MapEntry, Shape, TensorLayout, axes_of, entry_of
 
 Floats = npt.NDArray[np.float64]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.operators.judgement import Judgement
 from irtool.operators.layout import TensorLayout, replicas
 from irtool.planning.cost.costs import (

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.strategies.json import read_json_strategies
 from irtool.artefacts.strategies.model import Keys, StrategyFile
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.held import held_by

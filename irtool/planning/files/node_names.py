@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 
 from irtool.ir.comments import Location
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import GraphParameter, Node
 from irtool.sharding.network.graphs import Network
 from irtool.sharding.network.sharded_nodes import primitive

@@ -9,9 +9,9 @@ for the same networks (docs/ckpt.md).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from irtool.artefacts.strategies.model import SavedLayout, StrategyFile
+from irtool.ir.dataclass import dataclass
 from irtool.operators.layout import TensorLayout
 from irtool.sharding.network.report import CheckResult, ParameterReport
 

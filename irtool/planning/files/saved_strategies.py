@@ -9,11 +9,12 @@ of sharding propagation: MindSpore compiles nothing where an operator has no ent
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from irtool.artefacts.strategies import RECEIVES
 from irtool.artefacts.strategies.model import SavedLayout, SavedStrategy, StrategyFile
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node

@@ -7,8 +7,8 @@ and no line can be pasted for it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.held import ROOT, cell_path, held_by
 from irtool.operators.call import Strategy

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 import numpy as np
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.search.exact import Floats, Table
 
 MOST_ENTRIES = 4_000_000

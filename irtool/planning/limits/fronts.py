@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.search.exact import Floats
 
 Ints = npt.NDArray[np.int64]

@@ -11,11 +11,12 @@ found is the optimum but for a part that is told.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf, prod
 
 import numpy as np
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.limits.bucket_tree import Bucket, Tree, scope_of
 from irtool.planning.limits.fronts import Bar, Front, Ints, Kept, Loss, TooMany
 from irtool.planning.search.exact import Floats

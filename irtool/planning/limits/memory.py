@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 
 import numpy as np
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import bytes_text
 from irtool.planning.limits.layers import Closing, exact
 from irtool.planning.limits.mix import Mix

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.limits.modes import Choice, Modes, choice_of
 from irtool.planning.search.exact import Floats
 from irtool.planning.search.search import Search

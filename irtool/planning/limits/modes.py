@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
 import numpy as np
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.search.exact import Floats
 from irtool.planning.search.tables import Model
 

@@ -11,12 +11,13 @@ alike is paid for once, whoever they are.  The cheapest of them is found by
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf, prod
 
 import numpy as np
 import numpy.typing as npt
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.limits.bucket_tree import Tree, loose_tree_of, tree_of
 from irtool.planning.limits.fronts import TooMany
 from irtool.planning.limits.labels import Labelling

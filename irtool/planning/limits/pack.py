@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.limits.modes import Choice, Modes, Overhead, choice_of
 from irtool.planning.search.tables import Model
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.planning.plans.step.items import CostItem
 from irtool.planning.plans.step.report import StepCost

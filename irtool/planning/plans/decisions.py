@@ -15,13 +15,14 @@ further modes to run, each with its own seconds and bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 import numpy as np
 
 from irtool.cluster.account import fused_bytes
 from irtool.cluster.memory.layers import NETWORK, layer_of_scope
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.planning.cost.costs import compute_seconds
 from irtool.planning.cost.kept import FIXED

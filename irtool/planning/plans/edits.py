@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 
 from irtool.cluster.machine import Machine
 from irtool.cluster.memory.layers import layer_of_scope
 from irtool.cluster.sources import user_location
 from irtool.compare.identity import scope_pattern
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node

@@ -9,9 +9,9 @@ then, wherever that is legal now.  Where kept strategies and what was added allo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from irtool.compare.graph_diff import diff_graphs
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.planning.cost.kept import FIXED

@@ -11,9 +11,9 @@ share is halved in on; the plan that costs least when it is priced as a whole is
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.plans.step.report import StepCost
 from irtool.planning.search.tables import Hiding
 

@@ -15,9 +15,10 @@ every plan within the limit.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.planning.cost.costs import seconds_of
 from irtool.planning.plans.step.report import StepCost
 from irtool.planning.search.search import Solution

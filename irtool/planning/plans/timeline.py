@@ -9,9 +9,9 @@ comes to their operator, and the optimizer waits for the last.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.plans.step.items import CostItem
 from irtool.planning.plans.step.report import StepCost
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import product
 from math import prod
 from typing import cast
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.call import OperatorCall, Strategy
 from irtool.operators.guard import asking
 from irtool.operators.judgement import Context, Judgement

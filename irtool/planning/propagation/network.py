@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.planning.cost.costs import item_bytes
 from irtool.planning.recursive.inserted import Dataset, inserted_datasets, is_weight

@@ -8,9 +8,10 @@ matrices and tensor maps alone, so that the first Reshape with a pair decides fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, product
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.layout import TensorLayout
 from irtool.planning.propagation.choices import Choice, all_splits, plain_layout
 from irtool.planning.propagation.network import Vertex

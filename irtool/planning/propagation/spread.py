@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.call import Strategy
 from irtool.operators.layout import TensorLayout
 from irtool.planning.propagation.choices import Choice, Choices, holds

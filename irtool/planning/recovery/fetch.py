@@ -8,8 +8,9 @@ What the two do not share is fetched, from a peer or from a checkpoint.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.layout import TensorLayout, replicas
 from irtool.planning.cost.holdings import Box, Holding, overlap, volume
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from irtool.artefacts.strategies.json import LAYOUTS, STRATEGIES, read_json_strategies
 from irtool.artefacts.strategies.model import Keys, StrategyFile
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.units import plural
 from irtool.planning.cost.holdings import Holdings, StageDumps

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from irtool.cluster.ranks import Cluster
+from irtool.ir.dataclass import dataclass
 from irtool.ir.group_names import WORLD_GROUPS, group_name
 from irtool.planning.cost.holdings import Holdings
 from irtool.sharding.network.report import CheckResult

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING
 from irtool.planning.cost.holdings import Box, Holding, Holdings, StageDumps

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from irtool.cluster.ranks import Cluster, RankProgram
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.items import Parameter
 from irtool.ir.operators import OPTIMIZERS

@@ -9,11 +9,12 @@ choice can be judged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from irtool.cluster.machine import Machine
 from irtool.compare.graph_diff import diff_graphs
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.planning.cost.holdings import Holdings, StageDumps, holdings

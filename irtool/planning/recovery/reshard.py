@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from irtool.cluster.machine import Level, Machine
+from irtool.ir.dataclass import dataclass
 from irtool.planning.cost.holdings import Holdings
 from irtool.planning.recovery.transfers import Senders, Transfer
 from irtool.planning.search.assignment import preferred

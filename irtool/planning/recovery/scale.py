@@ -8,10 +8,10 @@ most operators.  So data parallelism shrinks before tensor parallelism does.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations, islice, product
 from math import gcd, prod
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.cost.holdings import Holdings
 
 

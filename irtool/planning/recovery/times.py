@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.recovery.reshard import Resharding
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from irtool.cluster.machine import Level, Machine
+from irtool.ir.dataclass import dataclass
 from irtool.planning.cost.holdings import Box, overlap, volume, without
 from irtool.planning.search.layout_pairs import LayoutPair
 

@@ -11,9 +11,9 @@ I-axis is cut, the op-cost is …").
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf, prod
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.recursive.elimination import Mapping4, Vertex, combined
 from irtool.planning.recursive.kinds import Kind, NotSearchable
 from irtool.planning.recursive.tensors import (

@@ -7,9 +7,10 @@ prices a redistribution.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.call import Strategy
 from irtool.operators.guard import asking
 from irtool.planning.recursive.kinds import CUT, Kind, NotSearchable

@@ -9,8 +9,8 @@ Source: strategies in dumps after the search, beside those of the neighbours tha
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.call import Strategy
 from irtool.operators.functions.attention import (
     COMPRESSED,

@@ -6,8 +6,7 @@ it has none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.operators.layout import Shape
 from irtool.sharding.network.analysis import Analysis

@@ -7,8 +7,9 @@ that stands in the dump after it and not in the one before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import GraphParameter, Node, Source
 from irtool.operators.call import OperatorCall
 from irtool.operators.case import Case

@@ -10,8 +10,8 @@ Source: order and choices in MindSpore's log of the search.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.recursive.cut_costs import (
     ROW_COEFFICIENT,
     Option,

@@ -7,8 +7,9 @@ documentation of the Symbolic Automatic Parallel Planner.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.operators.layout import Shape

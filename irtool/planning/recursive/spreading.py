@@ -9,8 +9,9 @@ Source: the order of "assigned strategies" in MindSpore's log, and strategies in
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.call import Strategy
 from irtool.operators.guard import asking
 from irtool.operators.layout import Shape

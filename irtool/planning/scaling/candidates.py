@@ -9,9 +9,10 @@ what is known already is left out.  Figures are those of a shallow network whose
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.planning.plans.decisions import DecidedModes
 from irtool.planning.scaling.folded import SHALLOW, FoldedMaker

@@ -8,9 +8,10 @@ noted: nothing that it reads may then get another size.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import GraphParameter, Node, Source
 from irtool.ir.statement import ClosureTarget
 from irtool.ir.types import Abstract, AnyShape, SequenceShape, Shape

@@ -6,8 +6,9 @@ it is planned once, and its seconds and bytes count as often as it is there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import bytes_text
 from irtool.planning.plans.plan import Plan
 from irtool.planning.plans.step.shared import with_common_starts

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from irtool.cluster.memory.layers import NETWORK, layer_of_scope
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Graph, Node
 from irtool.sharding.network.graphs import Network
 

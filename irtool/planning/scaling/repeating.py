@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from irtool.cluster.memory.layers import layer_of_scope
 from irtool.ir.comments import Comments, Scope
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph, GraphParameter, Item, Node, Source
 from irtool.ir.items import Parameter, Property

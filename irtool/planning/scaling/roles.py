@@ -9,9 +9,9 @@ own, so a role is a set of products that all have one size.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.operators.axes import dimensions_of
 from irtool.operators.table import operator_of

@@ -9,9 +9,11 @@ parts apart though the numbers may coincide.  What cuts an axis, or joins severa
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import TypeAlias
+
+from irtool.ir.dataclass import dataclass
 
 Product: TypeAlias = tuple[int, ...]
 """Factors by number, outermost first; empty: 1."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.scaling.roles import MEANINGS, NAMES, Role, Roles
 from irtool.planning.scaling.sizes import Product, Sizes
 from irtool.planning.search.operator_candidates import CannotPlan

@@ -7,11 +7,11 @@ are cut, as long as they are cut into as many slices.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.cost.costs import operations_of
 from irtool.planning.search.candidate_forms import AxesOf, Form, Ints
 

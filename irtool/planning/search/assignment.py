@@ -7,10 +7,10 @@ with it, so that among the best assignments one can be chosen that is also good 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+
+from irtool.ir.dataclass import dataclass
 
 Costs = npt.NDArray[np.float64]
 """One row a task, at least as many columns as rows; finite."""

@@ -11,7 +11,6 @@ make it dearer: what is here is a lower bound, and mostly the price itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Literal, TypeAlias
 
@@ -19,6 +18,7 @@ import numpy as np
 
 from irtool.cluster.flops_seconds import LAUNCH_SECONDS
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.planning.cost.group_rates import Rates, rates
 from irtool.planning.cost.layout_bits import LEVELS, Bits, Bools, Floats, Ints
 from irtool.planning.search.pair_kinds import kinds_of, row_kinds, runs

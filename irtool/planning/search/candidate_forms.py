@@ -13,12 +13,13 @@ What a search chooses is judged by the rule in the end: a form never makes a str
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.axes import CallAxes
 from irtool.operators.call import Operand, OperatorCall
 from irtool.operators.judgement import Collective, Context, Judgement

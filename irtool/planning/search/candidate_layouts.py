@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from math import prod
 
 import numpy as np
 
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.operators.layout import Shape, TensorLayout
 from irtool.planning.cost.layout_bits import (
     LEVELS,

@@ -7,12 +7,13 @@ left to a function, the operator's rule is asked one by one, and the legal ones 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from math import prod
 
 import numpy as np
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.axes import CallAxes, axes_of
 from irtool.operators.call import OperatorCall, Strategy
 from irtool.operators.guard import could_not_judge

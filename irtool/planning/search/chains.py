@@ -8,7 +8,7 @@ number say which part of the tensor it holds, and the exact price is asked for w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf, prod
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.operators.checks import group_problem
 from irtool.operators.judgement import Context
 from irtool.operators.layout import TensorLayout

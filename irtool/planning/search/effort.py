@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.planning.cost.structure import Structure
 from irtool.planning.search.candidates import MOST, count_of

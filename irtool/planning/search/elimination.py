@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
+
+from irtool.ir.dataclass import dataclass
 
 Pattern = tuple[int, tuple[int, ...], tuple[tuple[int, ...], ...]]
 """An elimination up to names: which axis goes, the shape of all, by table the axes that it has."""

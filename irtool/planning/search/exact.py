@@ -12,13 +12,14 @@ found then is a lower bound, and a choice that is good but perhaps not the best.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.search.elimination import Elimination, Pattern, Step, order_of
 
 Floats = npt.NDArray[np.float64]

@@ -7,12 +7,12 @@ that one element of all of them takes together.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.cost.holdings import Box, Holdings
 
 Numbers = npt.NDArray[np.float64]

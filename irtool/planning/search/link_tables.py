@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 
 import numpy as np
 import numpy.typing as npt
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import AmbiguousReference, Node
 from irtool.operators.judgement import Judgement
 from irtool.planning.cost.structure import Link, Ref

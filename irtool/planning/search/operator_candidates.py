@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.operators.judgement import Context, Judgement

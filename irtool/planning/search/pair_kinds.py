@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.cost.layout_bits import Bools, Ints
 
 DENSE = 1 << 15

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 
 import numpy as np
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.search.exact import Floats, Memo, solve, value_of
 from irtool.planning.search.link_tables import LinkTable
 from irtool.planning.search.shared_results import Lowered, lowered

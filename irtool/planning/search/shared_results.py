@@ -12,10 +12,11 @@ A result whose users are all of one kind costs there what it costs in the model.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.search.exact import Floats
 from irtool.planning.search.link_tables import LinkTable, PricedLink, result_of
 from irtool.planning.search.tables import Model

@@ -11,13 +11,14 @@ closed one may have none.  What is chosen from open buckets alone is priced exac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import TypeAlias
 
 import numpy as np
 
 from irtool.cluster.pricing import BucketKey
+from irtool.ir.dataclass import dataclass
 from irtool.planning.search.exact import Floats
 from irtool.planning.search.starts import WeightStarts
 from irtool.planning.search.tables import Model

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.search.candidate_layouts import Layouts
 from irtool.planning.search.exact import Floats
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from irtool.cluster.machine import Machine
 from irtool.cluster.pricing import BucketKey, bucket_key
+from irtool.ir.dataclass import dataclass
 from irtool.planning.cost.weights import WeightCost
 
 

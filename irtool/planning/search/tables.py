@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import repeat
 from math import inf, prod
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.operators.judgement import Judgement

@@ -10,11 +10,12 @@ less than they should, and those that lie alike in other layers.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 import numpy as np
 
+from irtool.ir.dataclass import dataclass
 from irtool.planning.search.exact import Floats, Table
 from irtool.planning.search.link_tables import PricedLink, result_of
 from irtool.planning.search.paid_once import paid_once

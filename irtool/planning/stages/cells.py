@@ -9,9 +9,9 @@ Source: the stages of operators in dumps of networks with ``pipeline_stage``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from irtool.cluster.memory.layers import NETWORK, layer_of_scope
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.planning.cost.structure import Parameter, Structure
 from irtool.sharding.network.analysis import item_of

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.planning.cost.costs import BACKWARD_WORK, item_bytes
 from irtool.planning.cost.structure import Structure

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from irtool.cluster.machine import Machine
 from irtool.cluster.pipeline.cut import Layer, best_cut
 from irtool.cluster.schedule import StageTimes, ideal_bubble, one_forward_one_backward, play
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import bytes_text
 from irtool.planning.cost.structure import Parameter
 from irtool.planning.plans.decisions import Decisions

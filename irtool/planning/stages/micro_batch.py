@@ -9,9 +9,10 @@ of every operator says how its results are then split.  Slices are what a micro-
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph, Item, Node
 from irtool.ir.items import Parameter, ParameterList

@@ -7,10 +7,11 @@ says how its results are then split.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import TypeAlias
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import GraphParameter, Node, Source
 from irtool.ir.types import SequenceShape
 from irtool.operators.judgement import Context, Judgement

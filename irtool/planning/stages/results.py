@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.graph import Node
 from irtool.planning.plans.plan import Plan

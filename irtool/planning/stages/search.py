@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 
 import numpy as np
 
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.planning.limits.around import Near, around_the_best
 from irtool.planning.limits.memory import Limited

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.fuse import Bucket, Fusion
 from irtool.cluster.fuse_plan import Channel, FusionPlan
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import count_text, plural, ranks_text, seconds_text
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.comm.places import machine_text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from msgspec.structs import asdict
@@ -21,6 +20,7 @@ from irtool.cluster.groups import (
     exchange,
 )
 from irtool.ir.collectives import Origin
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.groups import RanksFrom
 from irtool.ir.phases import Phase

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from msgspec import field
@@ -17,6 +16,7 @@ from irtool.cluster.hang.script import Departure, DepartureKind
 from irtool.cluster.matching import FATAL, Transfer
 from irtool.compare.edits import Pattern
 from irtool.diagnosis.script_difference import ScriptDifference
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.units import plural, ranks_text
 from irtool.report.answer import AnswerObject, doc

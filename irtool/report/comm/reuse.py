@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from msgspec import field
@@ -14,6 +13,7 @@ from irtool.cluster.reuse.graph import Choice
 from irtool.cluster.reuse.limit import VARIABLE
 from irtool.cluster.reuse.log import LogCheck, expected_lines
 from irtool.cluster.reuse.streams import LABEL_LIMIT, STREAMS_PER_COMMUNICATION
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import bytes_text, count_text, plural, ranks_text
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.comm.places import type_text

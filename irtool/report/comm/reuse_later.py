@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import field
@@ -10,6 +9,7 @@ from msgspec import field
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.reuse.later_versions import Later
 from irtool.cluster.reuse.limit import VARIABLE
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import count_text, part_text, plural
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.comm.reuse import ReuseAnswer, ReuseKind

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from irtool.compare.checkpoints.comparison import (
@@ -16,6 +15,7 @@ from irtool.compare.checkpoints.comparison import (
 from irtool.compare.checkpoints.joining import Side
 from irtool.compare.checkpoints.measuring import Verdict
 from irtool.compare.checkpoints.naming import How
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import count_text, error_text, part_text, plural, tuple_text
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.model import (

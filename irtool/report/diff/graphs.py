@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET, UnsetType, structs
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING
 from irtool.ir.units import part_text, plural

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Findings
 from irtool.report.findings.github import github_pieces
 from irtool.report.findings.gitlab import gitlab_pieces

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from urllib.parse import quote
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import CONSEQUENCE, SEVERITIES, Finding, Findings
 from irtool.ir.units import count_text
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding, Findings, Gain, Silenced
 from irtool.ir.units import bytes_text, count_text, plural, ranks_text, seconds_text
 from irtool.report.findings.places import (

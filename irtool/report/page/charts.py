@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape as escape_html
 from itertools import pairwise
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import quantity_text
 from irtool.report.model import Unit
 from irtool.report.text import escape, shortened

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
+from irtool.ir.dataclass import dataclass
 from irtool.report.picture.leaves import Leaf, Material
 
 

@@ -8,9 +8,9 @@ apart, and black text is readable on all of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.operators import COMMUNICATION, OPTIMIZERS, PLUMBING, VIRTUAL
 from irtool.operators.facts import Computation
 from irtool.operators.table import akin, operator_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import log10
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import quantity_text
 from irtool.report.picture.classes import BY_KEY, CLASSES
 from irtool.report.picture.model import Box, LegendRow, Picture

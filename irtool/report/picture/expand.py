@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
+from irtool.ir.dataclass import dataclass
 from irtool.report.picture.leaves import Leaf, Link
 from irtool.report.picture.tree import Label, Scope, families, in_order, leaf_signatures, runs
 

@@ -6,10 +6,10 @@ A leaf is one box of the picture in which nothing is folded or collapsed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import GraphParameter, Node
 
 Lane: TypeAlias = Literal["forward", "recompute", "backward", "optimizer", "other"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import bytes_text, count_text
 from irtool.report.picture.boxes import WIDTH
 from irtool.report.picture.colours import SEVERITIES, Colouring, colouring, value_text

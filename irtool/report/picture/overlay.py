@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 
 OverlaySeverity: TypeAlias = Literal[

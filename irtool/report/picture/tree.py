@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from irtool.ir.dataclass import dataclass
 from irtool.report.picture.leaves import LANES, Leaf, Link, Material
 from irtool.report.picture.model import FrameKind
 from irtool.report.picture.places import is_numbered, natural, pattern

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from irtool.ir.dataclass import dataclass
 from irtool.planning.cost.costs import assumptions_of
 from irtool.planning.plans.plan import Plan
 from irtool.planning.recovery.elastic import ElasticPlan

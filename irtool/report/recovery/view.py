@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import bandwidth_text, bytes_text, plural, seconds_text
 from irtool.planning.checkpoints.conversion import Conversion
 from irtool.planning.recovery.files import RecoveryFile

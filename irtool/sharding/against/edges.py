@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from irtool.ir.collectives import collective, is_collective
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node, Unresolved
 from irtool.ir.values import python_value
 from irtool.ir.whole import WholeNode

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding, Severity
 from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.ir.parameter_roles import is_accumulated

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, cast
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.call import Strategy
 from irtool.operators.judgement import Context
 from irtool.operators.layout import MapEntry, UserLayout

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import GraphParameter, Node, Source
 from irtool.ir.types import SequenceType
 from irtool.ir.values import TensorLiteral

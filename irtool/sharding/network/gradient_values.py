@@ -12,8 +12,9 @@ Source: validate dumps of MindSpore 2.7 under gradient accumulation.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Source
 from irtool.ir.operators import PLUMBING
 from irtool.operators.table import operator_of

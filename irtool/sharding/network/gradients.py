@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.ir.operators import PLUMBING, POINT_TO_POINT
 from irtool.ir.types import Abstract

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, TypeAlias
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import AmbiguousReference, Graph, GraphParameter, Node, Source
 from irtool.ir.statement import ClosureTarget, GraphTarget, PrimitiveTarget

@@ -9,8 +9,9 @@ Source: validate dumps of MindSpore 2.7 of such networks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.operators.judgement import Collective
 from irtool.sharding.network.analysis import Analysis, Judged, item_of

@@ -10,8 +10,9 @@ Source: the copies in validate dumps of MindSpore 2.7 (``duplicated: Bool(1)``).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node, Source
 from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.operators.table import operator_of

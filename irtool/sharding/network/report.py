@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.finding import Finding
 from irtool.ir.graph import GraphParameter, Node

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.parameter_roles import Role, is_accumulated
 from irtool.operators.layout import Shape, TensorLayout

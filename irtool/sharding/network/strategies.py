@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.values import Attributes
 from irtool.operators.call import OperatorCall, Strategy

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.group_names import group_name
 from irtool.sharding.network.communications import edge_dtype, tensor_bytes
 from irtool.sharding.network.report import CheckResult, ParameterReport, RedistributionReport

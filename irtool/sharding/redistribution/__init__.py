@@ -21,11 +21,12 @@ Source: chains in dumps of MindSpore 2.7.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from typing import Literal
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.layout import DYNAMIC, Shape, TensorLayout
 from irtool.operators.steps import CONCAT, RESHAPE, SPLIT, STRIDED_SLICE
 from irtool.sharding.redistribution.moves import (

@@ -11,9 +11,9 @@ equal parts, ``AllToAll`` (MindSpore: PermuteByAxis) moves a split from one dime
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.layout import Shape, coordinates, ranks_along
 from irtool.sharding.redistribution.refinement import Placement
 

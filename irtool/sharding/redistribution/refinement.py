@@ -15,11 +15,11 @@ Source: the behaviour of MindSpore 2.7, seen in its dumps for some ten thousand 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
 from operator import mul
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.layout import Shape, TensorLayout, axes_of
 
 # Refining is a fixed-point iteration; every round cuts a dimension, and there are few to cut.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import islice
 from typing import cast
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node, node_of
 from irtool.ir.units import tuple_text

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.operators.judgement import Judgement
 from irtool.operators.layout import Shape

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from irtool.ir.comments import Location
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.operators.layout import TensorLayout
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from lark import Token, Transformer
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.statement import Target
 from irtool.ir.types import Signature, TextSignature
 from irtool.ir.values import Attributes

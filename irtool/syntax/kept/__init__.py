@@ -9,22 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from weakref import ref
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.version import VERSION
 from irtool.ir.worked_out import set_recall
-from irtool.syntax.cache_files import KeptFiles, digest
+from irtool.syntax.cache_files import KeptFiles, digest, states_of_files
 from irtool.syntax.collector import CollectorPause
+from irtool.syntax.grammar_files import grammar_folder
 from irtool.syntax.kept.model import Decode, can_be_kept, form_of_model, model_bytes, model_from
 from irtool.syntax.kept.results import results_bytes, results_from, worked_out
 
-LEAST_KEPT = 256 << 10
-"""Bytes of the smallest dump whose model is kept; smaller ones are read as quickly."""
 _MOST_RESULTS = 128 << 20
 """Bytes that all kept results take."""
 
@@ -33,12 +32,8 @@ _MOST_RESULTS = 128 << 20
 def _maker() -> bytes:
     """What makes models: a change of it, and what was kept before is not looked at."""
     package = Path(__file__).parents[2]
-    modules = sorted(path for name in ("ir", "syntax") for path in (package / name).rglob("*.py"))
-    states = (
-        f"{path.relative_to(package)} {path.stat().st_size} {path.stat().st_mtime_ns}"
-        for path in modules
-    )
-    return digest(VERSION, form_of_model(), "\n".join(states))
+    folders = (str(package / "ir"), str(package / "syntax"), grammar_folder())
+    return digest(VERSION, form_of_model(), *states_of_files(*folders))
 
 
 class Keeper:

@@ -22,9 +22,10 @@ from __future__ import annotations
 import hashlib
 import re
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.limits import bounded_int
 
 _NEVER = re.compile(r"\s*#\s*(?:\d+ )?In file |Total number of nodes:|\s*# Corresponding ")

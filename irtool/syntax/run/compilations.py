@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.run import PassFile
 from irtool.syntax.run.folders import Found, natural
 from irtool.syntax.run.names import parse_base, phase, split_number, split_prefix

@@ -5,8 +5,8 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding
 from irtool.ir.groups import is_rank
 from irtool.ir.run import InputFile

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Literal
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.group_names import MOST_RANKS
 from irtool.ir.run import ArtefactKind
 from irtool.syntax import file_facts, reading

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding
 from irtool.ir.run import ArtefactFile, LogFile, LogKind, MsprobeDump, PassFile, TensorDump
 from irtool.syntax.run.compilations import Group, compilations

@@ -11,7 +11,6 @@ import math
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 
 from irtool.compare.tensors.dtypes import dtype_name, is_float, numpy_code
@@ -28,6 +27,7 @@ from irtool.compare.tensors.model import (
     Phase,
     TensorRun,
 )
+from irtool.ir.dataclass import dataclass
 from irtool.ir.limits import MAX_DOCUMENT, bounded_int
 from irtool.ir.run import TensorDump
 from irtool.operators.table import operator_called

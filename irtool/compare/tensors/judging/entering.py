@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.judging.accumulation import LINEAR, explained_by_ends
@@ -28,6 +27,7 @@ from irtool.compare.tensors.measuring.measure import Measure
 from irtool.compare.tensors.model import Places, TensorRun
 from irtool.compare.tensors.pairing.makers import Makers
 from irtool.compare.tensors.semantics import family
+from irtool.ir.dataclass import dataclass
 from irtool.ir.units import error_text
 
 ENTERS = 8.0

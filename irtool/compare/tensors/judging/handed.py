@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from irtool.compare.tensors.dtypes import roundoff
 from irtool.compare.tensors.judging.bias import is_comparable
 from irtool.compare.tensors.measuring.measure import Measure, Sides, measure_all
 from irtool.compare.tensors.model import Columns, Op, Places, TensorRun
+from irtool.ir.dataclass import dataclass
 
 _UNITS = 4.0
 """Units of the type that an input has to be apart to be looked at, and off what was handed on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from irtool.compare.tensors.dtypes import is_float, roundoff
@@ -13,6 +13,7 @@ from irtool.compare.tensors.judging.handed import Handed
 from irtool.compare.tensors.judging.verdict import Judged, Measured
 from irtool.compare.tensors.measuring.measure import Measure
 from irtool.compare.tensors.model import Columns, Op, Places, Shape, TensorRun
+from irtool.ir.dataclass import dataclass
 
 Training: TypeAlias = Literal["first step", "steps before", "steps compared"]
 """Whether both sides begin with the state they were given, or were trained before; and whether

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.compare.tensors.judging.attributes import AttributeChange
@@ -12,6 +11,7 @@ from irtool.compare.tensors.measuring.measure import Measure
 from irtool.compare.tensors.model import Op, Places
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
+from irtool.ir.dataclass import dataclass
 
 Verdict: TypeAlias = Literal[
     "equal bits",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.measuring.figures import File, figures_of, state
@@ -22,6 +21,7 @@ from irtool.compare.tensors.measuring.values import (
     measure_files,
 )
 from irtool.compare.tensors.model import Columns
+from irtool.ir.dataclass import dataclass
 
 __all__ = ["Measure", "Scheduler", "Sides", "complete", "measure_all", "measure_arrays"]
 

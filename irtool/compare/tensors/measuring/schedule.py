@@ -10,8 +10,9 @@ import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from irtool.ir.dataclass import dataclass
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor

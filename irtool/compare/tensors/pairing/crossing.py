@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.model import Columns, Op, Places, TensorRun
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
 from irtool.compare.tensors.pairing.stretches import Stretch, Stretches
+from irtool.ir.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

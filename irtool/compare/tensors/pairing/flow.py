@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.measuring.measure import complete
 from irtool.compare.tensors.model import Columns, Op, TensorRun
+from irtool.ir.dataclass import dataclass
 
 _SAME_NORM = 1e-5
 """Relative difference of norms that adding up in another order makes."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from irtool.compare.tensors.model import Op, TensorRun
+from irtool.ir.dataclass import dataclass
 
 _TENSOR = re.compile(r"\.(?:input|output|parameters)(?:\.|$)")
 TOP = "TopLayer"

@@ -13,7 +13,7 @@ are those that read the value.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from irtool.compare.tensors.pairing.across import Partners
 from irtool.compare.tensors.pairing.flow import Flow, Value
 from irtool.compare.tensors.pairing.gradients import gradients_of
 from irtool.compare.tensors.semantics import family
+from irtool.ir.dataclass import dataclass
 
 _RESIDUE = 1e-6
 """Norm of a gradient, against those it is made of, from which down it is rounding alone."""

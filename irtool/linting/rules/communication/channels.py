@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from irtool.cluster.ranks import Program
 from irtool.ir.collectives import collectives
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.linting.facts import RunFacts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.types import BITS
 from irtool.sharding.network.report import CheckResult, ParameterReport
 

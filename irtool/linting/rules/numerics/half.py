@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from irtool.ir.dataclass import dataclass
 from irtool.ir.types import Abstract
 from irtool.linting.rule import DumpKind
 

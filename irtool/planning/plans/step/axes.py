@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from irtool.cluster.axes import Axis, axis_of_ranks, passes_round, sums_product
+from irtool.ir.dataclass import dataclass
 from irtool.planning.cost.costs import Communication
 from irtool.planning.plans.step.items import CostItem
 from irtool.planning.plans.step.report import StepCost

@@ -9,10 +9,10 @@ that the network's own code calls; and what a stage sends to others and receives
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from math import prod
 
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.planning.cost.costs import (

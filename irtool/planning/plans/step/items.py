@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.planning.cost.costs import Cause, Communication

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from irtool.cluster.account import Account, fused_bytes
 from irtool.cluster.machine import Machine
 from irtool.cluster.pricing import Overlap
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.operators.layout import Shape
 from irtool.planning.cost.costs import (

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 from irtool.cluster.machine import Machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node

@@ -10,9 +10,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil, sqrt
 from typing import Literal, TypeAlias
+
+from irtool.ir.dataclass import dataclass
 
 Point: TypeAlias = tuple[float, float]
 Side: TypeAlias = Literal["top", "bottom"]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import NamedTuple
 
+from irtool.ir.dataclass import dataclass
 from irtool.report.picture.layout.layered import Side
 from irtool.report.picture.looks import Looks, Run
 from irtool.report.picture.model import Box, Edge, Frame, Picture

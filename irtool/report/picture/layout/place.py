@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from irtool.ir.dataclass import dataclass
 from irtool.report.picture.layout.layered import Cell, Join, Point, layered
 from irtool.report.picture.layout.levels import (
     Level,

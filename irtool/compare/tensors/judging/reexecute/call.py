@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from irtool.compare.tensors.formats.payload import read_array
 from irtool.compare.tensors.model import Op, TensorRun
+from irtool.ir.dataclass import dataclass
 
 Array: TypeAlias = NDArray[np.float64]
 Results: TypeAlias = dict[str, Array]
