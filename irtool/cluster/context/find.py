@@ -521,7 +521,8 @@ class _Finder:
             break  # of one chunk, both settings leave the same
         used = self.settle(key, said, seen)
         if used is not None:
-            self.values.pop(_PIPELINE, None)
+            if self.values.pop(_PIPELINE, None) is not None:
+                self.values["pipeline_scheduler"] = self._read["scheduler"]
             self.values[key] = used.value
         elif (self.number("pipeline_stages") or 1) > 1:
             self.assume(key, False, decides=False)

@@ -3,7 +3,8 @@
 Gradients that are accumulated free what one micro-batch keeps before the next one runs; a stage of
 a pipeline holds those of the micro-batches that are on their way through the stages behind it (one
 forward, one backward; where stages hold several chunks of layers, as the interleaved schedule has
-it).  A cell that is inlined late stands once in the dump and runs for each.
+it; all of them where forward passes run first, as ``gpipe`` has it).  A cell that is inlined late
+stands once in the dump and runs for each.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ def _together(analysis: Analysis, count: int) -> float:
     context = analysis.context
     if context.stages == 1:
         return min(count, 1)
+    if context.scheduler == "gpipe":
+        return count
     numbers = [node.attribute("chunk") for node in analysis.network.dump.nodes()]
     chunks = max((number for number in numbers if type(number) is int), default=0) + 1
     if chunks > 1 and count >= context.stages:

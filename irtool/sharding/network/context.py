@@ -35,9 +35,10 @@ class ParallelContext:
     ``rank``: the global rank from which slices and groups are seen. ``dataset``: how the dataset is
     split; None: ``full_batch`` decides; ``"unknown"``: it was given in a form that was lost.
     ``threshold``: in KB. ``weight_shard_size``: -1 means all replicas. ``accumulation_step``: 0
-    means that the dump shows it. ``result_broadcast``: in inference, the last stage hands its
-    results to all others. ``excluded``: names of weights, or patterns (``*.norm.*``), that
-    optimizer parallel leaves whole.
+    means that the dump shows it. ``scheduler``: of the pipeline, as MindSpore names it.
+    ``result_broadcast``: in inference, the last stage hands its results to all others.
+    ``excluded``: names of weights, or patterns (``*.norm.*``), that optimizer parallel leaves
+    whole.
     """
 
     devices: int = 1
@@ -59,6 +60,7 @@ class ParallelContext:
     gradient_fp32_sync: bool = True
     loss_repeated_mean: bool = True
     interleave: bool = False
+    scheduler: str = "1f1b"
     result_broadcast: bool = False
     excluded: tuple[str, ...] = ()
 
@@ -204,6 +206,7 @@ def context_fields(values: Mapping[str, object]) -> dict[str, object]:
             name, read = reader
             fields[name] = read(key, value)
     fields.update(_optimizer_config(values.get("parallel_optimizer_config")))
+    fields.update(_pipeline_config(values.get("pipeline_config")))
     fields.update(dataset_of(values))
     return fields
 
@@ -272,13 +275,20 @@ def _target(key: str, value: object) -> str:
     return known
 
 
-def _scheduler(key: str, value: object) -> bool:
-    """``pipeline_config``: whether the interleaved scheduler is on."""
+def _pipeline_config(value: object) -> dict[str, object]:
+    """``pipeline_config``: whether stages hold several chunks, and the scheduler."""
+    if value is None:
+        return {}
+    key = "pipeline_config"
     config = _structure(key, value)
     if not isinstance(config, Mapping):
         raise ValueError(f"{key} must be a table, but is {value!r}")
     table = cast("Mapping[str, object]", config)
-    return _flag(f"{key}.pipeline_interleave", table.get("pipeline_interleave", False))
+    name = "pipeline_interleave"
+    fields: dict[str, object] = {"interleave": _flag(f"{key}.{name}", table.get(name, False))}
+    if (scheduler := table.get("pipeline_scheduler")) is not None:
+        fields["scheduler"] = _text(f"{key}.pipeline_scheduler", scheduler)
+    return fields
 
 
 def _names(key: str, value: object) -> tuple[str, ...]:
@@ -318,7 +328,7 @@ _READERS: dict[str, tuple[str, Callable[[str, object], object]]] = {
     "gradient_fp32_sync": ("gradient_fp32_sync", _flag),
     "loss_repeated_mean": ("loss_repeated_mean", _flag),
     "pipeline_interleave": ("interleave", _flag),
-    "pipeline_config": ("interleave", _scheduler),
+    "pipeline_scheduler": ("scheduler", _text),
     "pipeline_result_broadcast": ("result_broadcast", _flag),
     EXCLUDED: ("excluded", _names),
 }

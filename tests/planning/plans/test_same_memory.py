@@ -150,8 +150,9 @@ def test_a_later_stage_keeps_what_it_was_sent_for_each_micro_batch_on_its_way(na
 
 CUT = records(Path(__file__).parent / "stages_between.jsonl.xz")
 """Blocks of two products that MindSpore 2.7.0 compiled: the second of four stages, which reads no
-batch, and the first of two that hold two chunks each (four micro-batches)."""
-MIDDLE, CHUNKS = CUT
+batch; the first of two that hold two chunks each (four micro-batches), and the last of two such
+under ``gpipe``, which keeps the results of all micro-batches."""
+MIDDLE, _, GPIPE = CUT
 
 
 @pytest.mark.parametrize("name", CUT)
@@ -163,6 +164,17 @@ def test_stages_hold_inputs_that_they_do_not_read_and_results_of_all_chunks(name
     assert cost.memory.activations == compiled.kept > 0
     assert cost.memory.inputs == compiled.inputs > 0
     assert cost.memory.total == compiled.total
+
+
+def test_gpipe_keeps_more_than_one_forward_one_backward() -> None:
+    record = CUT[GPIPE]
+    begin, machine = record.dump("begin"), built_in("ascend_910b")
+    all_of_them, some = (
+        step_cost(structure_of(begin, context), check(begin, context), machine).memory.activations
+        for context in (record.context, replace(record.context, scheduler="1f1b"))
+    )
+    # The last stage of two runs back as soon as both chunks ran: 3 of 8 are kept.
+    assert some * 8 == all_of_them * 3
 
 
 @pytest.mark.parametrize(

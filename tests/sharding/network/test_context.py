@@ -144,6 +144,8 @@ def test_what_mindspore_does_not_begin_to_compile() -> None:
         ("pipeline_interleave", "True", "interleave", True),
         ("pipeline_config", {"pipeline_interleave": True}, "interleave", True),
         ("pipeline_config", "{'pipeline_interleave': True}", "interleave", True),
+        ("pipeline_config", {"pipeline_scheduler": "gpipe"}, "scheduler", "gpipe"),
+        ("pipeline_scheduler", " gpipe ", "scheduler", "gpipe"),
         ("pipeline_config", {"pipeline_scheduler": "1f1b"}, "interleave", False),
         ("pipeline_result_broadcast", "True", "result_broadcast", True),
         (EXCLUDED, "a.b, *.norm.*,", "excluded", ("a.b", "*.norm.*")),
