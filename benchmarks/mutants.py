@@ -148,7 +148,10 @@ def changed_lines(root: Path, base: str) -> dict[str, set[int]]:
 
 
 def sampled(mutants: list[Mutant], number: int, seed: int) -> list[Mutant]:
-    """A sample in which every package has the share it has of all mutants."""
+    """A sample in which every package has the share it has of all mutants.
+
+    It is in no order, so that as much of it as there was time for is a sample, too.
+    """
     chance = random.Random(seed)
     by_part = defaultdict[str, list[Mutant]](list)
     for mutant in mutants:
@@ -157,7 +160,8 @@ def sampled(mutants: list[Mutant], number: int, seed: int) -> list[Mutant]:
     for some in by_part.values():
         share = round(number * len(some) / len(mutants))
         found += chance.sample(some, min(len(some), max(1, share)))
-    return sorted(found, key=lambda mutant: (mutant.file, mutant.start))
+    chance.shuffle(found)
+    return found
 
 
 class Equivalents:
