@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import irtool
-from irtool.cluster.launch_order import launch_order, launches, launches_nothing
+from irtool.cluster.launch_order import call_waits, launch_order, launches, launches_nothing
 from irtool.cluster.liveness import curve, liveness
 from irtool.ir.dump import Dump
 
@@ -117,6 +117,43 @@ subgraph @main() {
 """  # noqa: E501  # a type line cannot be broken
     )
     assert [node.op for node in launch_order(dump)] == ["ReLU", "Exp", "Abs", "Ones", "Add"]
+
+
+CALLED = """# IR entry: @main
+%para1_x: <Tensor[Float32], (4)> : [4]
+subgraph @main() {
+  %0(a) = PrimFunc_ReLU(%para1_x)
+      : (<Tensor[Float32], (4)>) -> (<Tensor[Float32], (4)>)
+  %1(b) = PrimFunc_Tanh(%para1_x)
+      : (<Tensor[Float32], (4)>) -> (<Tensor[Float32], (4)>)
+  %2(c) = Depend(%0, %1)
+      : (<Tensor[Float32], (4)>, <Tensor[Float32], (4)>) -> (<Tensor[Float32], (4)>)
+  %3(d) = call @outer(%2, %para1_x)
+      : (<Tensor[Float32], (4)>, <Tensor[Float32], (4)>) -> (<Tensor[Float32], (4)>)
+  Return(%3)
+}
+subgraph @outer(%para2_p, %para3_q) {
+  %0(e) = call @inner(%para3_q)
+      : (<Tensor[Float32], (4)>) -> (<Tensor[Float32], (4)>)
+  %1(f) = PrimFunc_Add(%0, %para2_p)
+      : (<Tensor[Float32], (4)>, <Tensor[Float32], (4)>) -> (<Tensor[Float32], (4)>)
+  Return(%1)
+}
+subgraph @inner(%para4_r) {
+  %0(g) = PrimFunc_Exp(%para4_r)
+      : (<Tensor[Float32], (4)>) -> (<Tensor[Float32], (4)>)
+  %1(h) = PrimFunc_Abs(%0)
+      : (<Tensor[Float32], (4)>) -> (<Tensor[Float32], (4)>)
+  Return(%1)
+}
+"""
+
+
+def test_the_first_nodes_of_a_call_wait_for_the_arguments_that_only_order() -> None:
+    """Exp is given x, and yet waits as the call around it does; Abs and Add follow from it."""
+    nodes = irtool.load(CALLED.encode()).whole().nodes
+    waits = {item.op: [one.op for one in ones] for item, ones in call_waits(nodes).items()}
+    assert waits == {"Exp": ["Depend"]}
 
 
 def test_a_joined_view_keeps_each_rank_in_its_own_order(samples: Path) -> None:

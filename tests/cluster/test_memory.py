@@ -224,6 +224,25 @@ def test_renaming_allocates_nothing_and_ordering_uses_nothing() -> None:
     assert spans == {"ReLU": (0, 2), "Exp": (2, 3), "Abs": (3, 4), "Neg": (4, 4)}
 
 
+@pytest.mark.parametrize(
+    ("views", "spans"),
+    [
+        (False, {"ReLU": (0, 1), "TransposeView": (1, 2), "Exp": (2, 2)}),
+        (True, {"ReLU": (0, 2), "Exp": (2, 2)}),
+    ],
+)
+def test_a_transposed_tensor_is_a_copy_or_the_tensor_itself(
+    views: bool, spans: dict[str, tuple[int, int]]
+) -> None:
+    kind = "<Tensor[Float32], (4, 4)>"
+    lines = ["# IR entry: @main", f"%para1_x: {kind} : [4, 4]", "subgraph @main() {"]
+    for number, call in enumerate(("ReLU(%para1_x)", "TransposeView(%0)", "Exp(%1)")):
+        lines += [f"  %{number}(v) = PrimFunc_{call}", f"      : ({kind}) -> ({kind})"]
+    dump = irtool.load("\n".join([*lines, "  Return(%2)", "}", ""]).encode())
+    found = liveness(dump, rounding="none", views=views)
+    assert {buffer.node.op: (buffer.born, buffer.dies) for buffer in found.buffers} == spans
+
+
 def test_tuples_of_tuples_take_neither_depth_nor_time() -> None:
     """Each of 2,000 tuples holds the one before it twice: written out, 2 to the 2,000 elements."""
     lines = ["# IR entry: @main", "subgraph @main() {", "  %0(a) = PrimFunc_ReLU(%para1_x)"]
