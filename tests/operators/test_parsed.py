@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from irtool.operators import notation_reader, table
+from irtool.operators.facts import Search
 from irtool.operators.notation import Attribute, Declaration
 from irtool.operators.notation_reader import read_declarations
 from irtool.operators.parsed import parsed_bytes, parsed_from
@@ -55,6 +56,25 @@ def test_what_was_kept_is_what_was_parsed() -> None:
         assert made is not None
         assert made.rule == one.rule
     assert kept.of("Other") is None
+
+
+def test_each_word_of_a_declaration_is_read() -> None:
+    text = """Product:
+        [a b]  ->  [a]   search matmul fits other gives first
+        torch (mm "bmm")   modules (Linear)   updates 0 1   weights 1   is (helper commutes)
+Other:
+        [a]  ->  [a]   search softmax
+"""
+    product, other = read_declarations(text, "mine")
+    assert product.facts == {
+        "search": Search("matmul", "other", "first"),
+        "torch": ("mm", "bmm"),
+        "modules": ("Linear",),
+        "updates": (0, 1),
+        "weights": (1,),
+        "traits": frozenset(("helper", "commutes")),
+    }
+    assert other.facts == {"search": Search("softmax")}
 
 
 def test_the_whole_table_can_be_kept() -> None:
