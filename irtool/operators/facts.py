@@ -69,6 +69,7 @@ TRAITS: Mapping[str, str] = {
     "step": "one of the local steps that redistributions are made of",
     # computing
     "adds": "the sum of its operands",
+    "subtracts": "its first operand less its second",
     "commutes": "the order of its operands does not matter",
     "averages": "divides by how many numbers it sums up",
     "sums_up": "adds up many numbers in one: long sums lose bits",

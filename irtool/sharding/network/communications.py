@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 
 from irtool.ir.collectives import collective
 from irtool.ir.graph import Node
-from irtool.ir.operators import POINT_TO_POINT
+from irtool.ir.operators import PLUMBING, POINT_TO_POINT
 from irtool.ir.types import BITS
 from irtool.operators.judgement import Collective
 from irtool.operators.table import operator_of
@@ -454,6 +454,18 @@ def _of_parts(counter: _Counter, item: Redistribution) -> Iterator[tuple[Use, St
         yield from ((use, communication) for communication in pair)
 
 
+def _is_held_back(analysis: Analysis, edge: Edge) -> bool:
+    """Whether a StopGradient stands on an edge, so that nothing comes back along it."""
+    use = use_of(edge)
+    operands = analysis.network.inputs.get(use.node, ())
+    source = operands[use.position] if use.position < len(operands) else None
+    while isinstance(source, Node) and source is not edge.producer:
+        if primitive(source) == "StopGradient":
+            return True
+        source = analysis.network.first(source) if primitive(source) in PLUMBING else None
+    return False
+
+
 def _is_in_parts(counter: _Counter, edge: Edge) -> bool:
     """Whether the operator at an end of an edge computes in parts."""
     ends = (counter.analysis.judged.get(node) for node in (edge.producer, edge.consumer))
@@ -479,7 +491,9 @@ def _of_redistributions(
         if not item.replaces and _is_in_parts(counter, edge):
             yield from _of_parts(counter, item)
             continue
-        value, has_gradient = _left_of(counter, item), edge.producer in counter.gradients.nodes
+        value = _left_of(counter, item)
+        has_gradient = edge.producer in counter.gradients.nodes
+        has_gradient = has_gradient and not _is_held_back(counter.analysis, edge)
         dtype = edge_dtype(edge.consumer, edge.position, edge.item)
         steps = item.operators or ()
         use = Use(edge.consumer, edge.position, edge.item)

@@ -121,7 +121,9 @@ class GradientValues:
             tied = self._number(("each", number))
             self.tied[tied] = number
             return tied
-        if entry.is_("adds") and self._passes_on(use):
+        if (entry.is_("adds") or (entry.is_("subtracts") and use.position == 0)) and (
+            self._passes_on(use)
+        ):
             return number
         judged = self.analysis.judged.get(node)
         how: Hashable = None
@@ -150,7 +152,7 @@ class GradientValues:
         return tuple(read)
 
     def _passes_on(self, use: Use) -> bool:
-        """Whether the operand of a sum is as large as the sum, so that its gradient is that."""
+        """Whether an operand is as large as the result, so that their gradients are the same."""
         result, operands = use.node.output_type, use.node.input_types
         operand = operands[use.position] if use.position < len(operands) else None
         if result is None or operand is None or len(use.node.operands) > 2:
