@@ -2,7 +2,8 @@
 
 Each is a replacement of some bytes of the source, so that a survivor can be shown as the change a
 person would have made.  Left alone is what has no meaning to test: texts, annotations, docstrings,
-``__all__``, what only the type checker sees, and the arguments of raised errors.
+``__all__``, what only the type checker sees, the arguments of raised errors, and assertions, of
+which ``strict=`` of ``zip`` is one.
 """
 
 from __future__ import annotations
@@ -169,6 +170,8 @@ class _Finder:
             if isinstance(parent, ast.AnnAssign) and node is parent.annotation:
                 return
             yield from self.expression(node, parent)
+        elif isinstance(node, ast.keyword) and node.arg == "strict":
+            return
         else:  # handlers, cases, arguments, comprehensions
             if isinstance(node, ast.comprehension):
                 for test in node.ifs:

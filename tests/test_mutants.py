@@ -186,6 +186,15 @@ def test_all_that_import_a_value_read_the_other(
     assert apart.LIMIT == 3.0
 
 
+def test_assertions_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DRIVER.parent))
+    syntax = importlib.import_module("mutants_syntax")
+    source = b"def f(a, b):\n    assert a\n    return list(zip(a, b, strict=%s))\n"
+    for strict in (b"True", b"False"):
+        assert syntax.mutants_of(source % strict, "tiny/m.py") == []
+    assert syntax.mutants_of(b"def f(a):\n    return g(a, open=True)\n", "tiny/m.py")
+
+
 # -- what becomes of a child ---------------------------------------------------------------------
 
 

@@ -122,3 +122,26 @@ def test_a_collective_of_the_optimizer_is_its_own() -> None:
 )
 def test_what_marks_say(call: str, attributes: str, kind: str) -> None:
     assert causes((call, attributes))[0].kind == kind
+
+
+# -- what the user wrote ---------------------------------------------------------------------------
+
+OWN_LINE = "\n      # In file net.py:7, 8~20/        x = self.sum(x)/"
+
+
+@pytest.mark.parametrize(
+    ("behind", "kind"),
+    [
+        (OWN_LINE, "user code"),  # of a dump without scopes
+        (f"\n      # Scope: (Default/net-Net){OWN_LINE}", "user code"),
+        (f"\n      # Scope: (Default/optimizer-Momentum){OWN_LINE}", "optimizer"),
+        ("", "unknown"),
+        ("\n      # Scope: (Default/net-Net)", "unknown"),
+        ("\n      # Scope: (Default/optimizer-Momentum)", "optimizer"),
+    ],
+)
+def test_a_sum_without_a_name_is_the_users_or_the_optimizers_or_unknown(
+    behind: str, kind: str
+) -> None:
+    (sum_, _) = causes(("AllReduce(%para1_x)", GROUP, behind), ("PrimFunc_Tanh(%0)", ""))
+    assert sum_.kind == kind
