@@ -7,7 +7,7 @@ waits for it, and only by commands (:func:`keeping`): a library doesn't fill a d
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from irtool.ir.worked_out import set_recall
 from irtool.syntax.cache_files import KeptFiles, digest, states_of_files
 from irtool.syntax.collector import CollectorPause
 from irtool.syntax.grammar_files import grammar_folder
+from irtool.syntax.kept.fingerprints import KeptFingerprints
 from irtool.syntax.kept.model import Decode, can_be_kept, form_of_model, model_bytes, model_from
 from irtool.syntax.kept.results import results_bytes, results_from, worked_out
 
@@ -44,8 +45,15 @@ class Keeper:
         self._given: dict[bytes, bytes] = {}
         self._waiting: tuple[bytes, Dump, str] | None = None
         self._results = KeptFiles("results", _MOST_RESULTS) if writes else None
+        self._fingerprints = KeptFingerprints(_maker) if writes else None
         self._asked: dict[bytes, tuple[ref[Dump], frozenset[str]]] = {}
         """Dumps that results are kept of, and which of these are kept already."""
+
+    def fingerprint(self, text: str, rank: int, make: Callable[[], str]) -> str:
+        """The fingerprint of a dump's text: one that was kept, else what ``make`` makes."""
+        if self._fingerprints is None:
+            return make()
+        return self._fingerprints.of(text, rank, make)
 
     @property
     def writes(self) -> bool:
@@ -118,6 +126,8 @@ class Keeper:
         """Keep what waits."""
         self._flush_model()
         self._keep_results()
+        if self._fingerprints is not None:
+            self._fingerprints.flush()
 
     def _flush_model(self) -> None:
         if self._waiting is None or self._files is None:

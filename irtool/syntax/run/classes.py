@@ -27,6 +27,7 @@ from itertools import pairwise
 
 from irtool.ir.dataclass import dataclass
 from irtool.ir.limits import bounded_int
+from irtool.syntax.kept import keeper
 
 _NEVER = re.compile(r"\s*#\s*(?:\d+ )?In file |Total number of nodes:|\s*# Corresponding ")
 _DEBUG_NAME = re.compile(r"^(\s*%\d+)\((.*?)\)( = )")
@@ -172,6 +173,12 @@ class Fingerprints:
 
     def of(self, text: str, rank: int) -> str:
         """The fingerprint of a dump that was compiled for ``rank``."""
+        keep = keeper()
+        if keep is None:
+            return self._made(text, rank)
+        return keep.fingerprint(text, rank, lambda: self._made(text, rank))
+
+    def _made(self, text: str, rank: int) -> str:
         if len(self.lines) > self.most_lines:
             self.lines.clear()
         lines = self.lines
