@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeGuard, cast
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import AmbiguousReference, DumpModel, GraphParameter, Node, Source
 from irtool.ir.groups import (
     RanksFrom,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from irtool.ir.dataclass import dataclass
 from irtool.operators.call import OperatorCall, Strategy
 from irtool.operators.layout import DeviceMatrix, Shape, TensorLayout, TensorMap, UserLayout
 

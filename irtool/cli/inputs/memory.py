@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from irtool.artefacts.damage import Damage
@@ -21,6 +21,7 @@ from irtool.cluster.context.evidence import Evidence, pass_of
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
 from irtool.cluster.memory.binding import BindingError, bound, demanded, symbols
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.limits import bounded_int
 from irtool.ir.run import InputFile

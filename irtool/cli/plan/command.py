@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from irtool.cli.answering import Answered, AnswerForm, tell
@@ -25,6 +25,7 @@ from irtool.cli.question import Question, question_of
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine, default_machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.report.text import escape_lines
 from irtool.sharding.network.context import ParallelContext

@@ -8,10 +8,11 @@ device's own is exchanged with the neighbours before the local operator runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from math import prod
 
+from irtool.ir.dataclass import dataclass
 from irtool.ir.group_names import WORLD_GROUPS
 from irtool.operators.case import Case
 from irtool.operators.judgement import Collective, Sharding

@@ -14,7 +14,6 @@ they read and write.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Literal, TypeAlias
 
@@ -22,6 +21,7 @@ from irtool.cluster.flops import Tensors, flops_of
 from irtool.cluster.flops_seconds import LAUNCH_SECONDS, roofline_seconds, touched
 from irtool.cluster.machine import Machine, slices_key
 from irtool.cluster.pricing import DEFAULT_FUSION, Launch, seconds_within
+from irtool.ir.dataclass import dataclass
 from irtool.ir.types import BITS
 from irtool.ir.units import seconds_text, share_text
 from irtool.operators.call import Operand, OperatorCall

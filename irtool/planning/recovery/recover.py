@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from irtool.cluster.machine import Machine, default_machine
+from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.units import bytes_text, plural
