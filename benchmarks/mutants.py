@@ -31,6 +31,7 @@ import re
 import subprocess
 import sys
 import time
+import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -314,7 +315,15 @@ class Bench:
         self.values = Values(self.root, (options.package, "tests"))
 
     def main(self, items: list[pytest.Item]) -> None:
-        """Everything, once the tests are collected."""
+        """Everything, once the tests are collected; pytest would hide what goes wrong."""
+        try:
+            self._main(items)
+        except Exception:
+            say(traceback.format_exc())
+            self.failed = True
+            raise
+
+    def _main(self, items: list[pytest.Item]) -> None:
         below = BELOW if self.options.package == PACKAGE else ()
         used = [item for item in items if not item.nodeid.startswith(below)]
         self.items = {item.nodeid: item for item in used if not is_timed(item)}
@@ -426,7 +435,8 @@ class Bench:
         path = self.root / mutant.file
         mutated = mutant.apply(path.read_bytes())
         done = Outcome("", "", 0)
-        value = None if not mutant.at_import or self._was_read(mutant) else self.values.of(mutant)
+        is_value = mutant.at_import and path.suffix == ".py" and not self._was_read(mutant)
+        value = self.values.of(mutant) if is_value else None
         play = None
         if value is not None:
             play = partial(self._play_value, value, names)
