@@ -23,6 +23,7 @@ from irtool.planning.cost.kept import FIXED
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.limits.around import Near, around_the_best
 from irtool.planning.limits.memory import Limited, TooLittleMemory, search
+from irtool.planning.limits.modes import Choice, choice_of
 from irtool.planning.limits.without_widest import least_without_widest
 from irtool.planning.plans.annotate import with_strategies
 from irtool.planning.plans.border import Border, Share, share_of
@@ -436,23 +437,48 @@ _SAME_ROOM = 1e-3
 def _decided(
     model: Model, problem: Problem, decided: DecidedModes, limit: int | None, started: float
 ) -> _Counted:
-    """The plan of a model, with what else is decided."""
+    """The plan of a model, with what else is decided.
+
+    That search does not know which buckets of fused collectives are opened by what it decides. So
+    the plan in which nothing is decided is the answer where it costs less.
+    """
     own = Search.of(model)
     choice = Limited(own, decided.modes, decided if decided.recompute else None).cheapest(limit)
-    elapsed = time.process_time() - started
-    solution = Solution(choice.choices, choice.bound, own.rounds)
-    decisions = decided.decided(choice)
-    made = plan_of_choices(
-        model, solution, problem.current, limit, elapsed, recomputed=decisions.recomputed or ()
-    )
-    pairs = zip(model.structure.dump.nodes(), made.dump.nodes(), strict=True)
-    after = decided.priced(made.after, choice, dict(pairs))
-    if decisions.sharded:
-        refuse_illegal(check(made.dump, replace(made.context, parallel_optimizer=True)))
-    bound = min(choice.bound, after.seconds)
-    above = decided.above(choice.choices, choice.modes) if decided.recompute else 0.0
-    made = replace(made, after=after, decisions=decisions, lower_bound=bound)
-    return _Counted(made, choice.held + above)
+
+    def counted(choice: Choice, rounds: int) -> _Counted:
+        elapsed = time.process_time() - started
+        decisions = decided.decided(choice)
+        made = plan_of_choices(
+            model,
+            Solution(choice.choices, choice.bound, rounds),
+            problem.current,
+            limit,
+            elapsed,
+            recomputed=decisions.recomputed or (),
+        )
+        pairs = zip(model.structure.dump.nodes(), made.dump.nodes(), strict=True)
+        after = decided.priced(made.after, choice, dict(pairs))
+        if decisions.sharded:
+            refuse_illegal(check(made.dump, replace(made.context, parallel_optimizer=True)))
+        bound = min(choice.bound, after.seconds)
+        above = decided.above(choice.choices, choice.modes) if decided.recompute else 0.0
+        made = replace(made, after=after, decisions=decisions, lower_bound=bound)
+        return _Counted(made, choice.held + above)
+
+    best = counted(choice, own.rounds)
+    if not best.plan.gap:
+        return best
+    try:
+        plain = search(model, limit)
+    except CannotPlan:
+        return best
+    modes = (0,) * len(plain.choices)
+    undecided = choice_of(model, decided.modes, plain.choices, modes, choice.bound)
+    other = counted(undecided, own.rounds + plain.rounds)
+    held = other.plan.after.memory.total
+    if limit is not None and held > max(limit, best.plan.after.memory.total):
+        return best  # tables count less than a device holds
+    return min(best, other, key=lambda counted: counted.plan.after.seconds)
 
 
 def _untied(made: Plan, model: Model, searching: _Searching, fixed: Mapping[Node, Given]) -> Plan:

@@ -269,13 +269,16 @@ class _Ranking:
         """Bytes of a device without stages and micro-batches, by the account that plans keep.
 
         What tables count for kept results is less: layers keep as much more as they do of these.
+        Of cut weights as much more stays gathered as weights are stored.
         """
         memory = maker.free.plan.after.memory
         own = memory.weights + memory.gradients + memory.states
         (stage,) = made.stages
         counted = maker.shallow_bytes(maker.free)
         kept = memory.activations * stage.activation_bytes / counted if counted else 0.0
-        return int(stage.static_bytes + kept + memory.total - own - memory.activations)
+        gathered = memory.gathered * stage.static_bytes / own if own else 0.0
+        rest = memory.total - own - memory.activations - memory.gathered
+        return int(stage.static_bytes + kept + gathered + rest)
 
     def _bound(self, made: StagedPlan) -> float | None:
         """Seconds that no strategies undercut in this cut."""

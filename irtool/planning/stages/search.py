@@ -113,9 +113,15 @@ class StageSearch:
             return Chosen(plain.choices, (0,) * len(plain.choices), plain.bound)
         search = Search.of(self.model)
         choice = Limited(search, self.decided.modes).cheapest(None)
-        self.seconds += time.process_time() - started
         self.rounds += search.rounds
-        return Chosen(choice.choices, choice.modes, choice.bound)
+        best = Chosen(choice.choices, choice.modes, choice.bound)
+        # That search does not know which buckets of fused collectives are opened by its choice.
+        plain = search_plain(self.model, None)
+        self.rounds += plain.rounds
+        other = Chosen(plain.choices, (0,) * len(plain.choices), choice.bound)
+        best = min(best, other, key=lambda chosen: self.plan_of(chosen).after.seconds)
+        self.seconds += time.process_time() - started
+        return best
 
     def fitted(self, now: Chosen, inside: Set[Node], in_flight: int, limit: int) -> Chosen:
         """The best whose stage fits, all other stages as they are.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from irtool.cluster.pricing import bucket_key
 from irtool.ir.dump import Dump
 from irtool.planning.plans.plan import Plan, plan
 from irtool.planning.search.tables import CannotPlan
+from irtool.planning.stages.stages import staged_plan
 from irtool.sharding.network.context import ParallelContext
 
 SAMPLES = Path(__file__).parents[3] / "samples"
@@ -33,6 +35,29 @@ def made(begin: Dump) -> Plan:
 
 def test_a_decision_never_makes_a_plan_dearer(begin: Dump, made: Plan) -> None:
     assert made.after.seconds <= plan(begin, CONTEXT, MACHINE).after.seconds * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("devices", [8, 16, 64])
+@pytest.mark.parametrize("sample", ["mlp_loop", "mlp_recursive_search"])
+def test_what_may_be_cut_never_makes_a_plan_dearer(sample: str, devices: int) -> None:
+    """Buckets that cut weights open cost a start each, which their search does not know."""
+    begin = irtool.load(SAMPLES / sample / "step_parallel_begin_0019.ir")
+    context = replace(CONTEXT, devices=devices)
+    free = plan(begin, context, MACHINE)
+    decided = plan(begin, context, MACHINE, decide_optimizer=True)
+    assert decided.after.seconds <= free.after.seconds * (1 + 1e-9)
+    assert decided.lower_bound is not None
+    assert decided.lower_bound <= decided.after.seconds
+
+
+def test_what_may_be_cut_in_stages_never_makes_them_dearer() -> None:
+    begin = irtool.load(SAMPLES / "gpt" / "step_parallel_begin_0018.ir")
+    context = replace(CONTEXT, devices=64)
+    free, decided = (
+        staged_plan(begin, context, MACHINE, 2, decide_optimizer=decides)
+        for decides in (False, True)
+    )
+    assert decided.seconds <= free.seconds * (1 + 1e-9)
 
 
 def test_the_plan_is_priced_as_it_was_chosen(made: Plan) -> None:
