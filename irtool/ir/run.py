@@ -70,7 +70,8 @@ class ArtefactFile:
 class TensorDump:
     """One folder of MindSpore's tensor dump: the tensors or statistics of one iteration.
 
-    ``iteration`` is None for the folder of constants.
+    ``iteration`` is None for the folder of constants; ``statistics`` is the path of its table of
+    figures, as ``path`` is given: from the current folder, or from the root.
     """
 
     path: str

@@ -96,3 +96,15 @@ def test_terms_of_a_sum_are_no_replicas() -> None:
     none = dict.fromkeys(figures, frozenset[int]())
     assert apart(cut, figures, none) == {1: 1.0, 2: 0.0}
     assert apart(cut, figures, {**none, 0: frozenset((0, 1))}) == {2: 0.0}
+
+
+def test_paths_from_the_current_folder(
+    runs: Path,  # noqa: F811 - the fixture
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("mlp_single", "mlp_tp2"):
+        figures_alone(runs / name)
+    monkeypatch.chdir(runs)
+    comparison = compared(Path("mlp_single"), Path("mlp_tp2"))
+    assert not comparison.left.complaints
+    assert [unit.comparison is not None for unit in comparison.units] == [True]

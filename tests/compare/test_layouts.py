@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from irtool.compare.layouts.slices import Cut, best_cut, counts_of, cuts
-from irtool.compare.runs.comparison import RunComparison, compare_runs
+from irtool.compare.runs.comparison import RunComparison, compare_runs, first_case
 from irtool.compare.runs.sides import side_of_run
 from irtool.compare.runs.units import Settings
 from irtool.syntax.run import load_run
@@ -92,6 +92,30 @@ def test_a_collective_is_held_against_its_own_operands(runs: Path) -> None:
     assert found.first is not None
     assert found.first.ranks == (0, 1)
     assert "the mean of the operands, not their sum" in found.first.why
+
+
+@pytest.mark.parametrize("sides", [("mlp_single", "mlp_tp2"), ("mlp_tp2", "mlp_single")])
+def test_an_operator_of_one_run_is_shown_as_that_ones_alone(
+    runs: Path, sides: tuple[str, str]
+) -> None:
+    change(runs, (0, 1), "AllReduce.Default_network-WithLossCell__backbone-Mlp_down|output.0",
+           lambda x: x * np.float32(0.5))  # fmt: skip
+    case = first_case(compared(runs, *sides))
+    assert case is not None
+    cut = "right" if sides[1] == "mlp_tp2" else "left"
+    assert case.only_on == cut
+    shown = {"left": case.left_neighbours, "right": case.right_neighbours}
+    assert [side for side, nodes in shown.items() if nodes] == [cut]
+    assert "this collective" in case.advice[0]
+
+
+def test_an_operator_of_both_runs_is_shown_in_both(runs: Path) -> None:
+    change(runs, (1,), "LayerNorm.Default|input.0", lambda x: x + np.float32(1))
+    case = first_case(compared(runs))
+    assert case is not None
+    assert case.only_on is None
+    assert case.left_neighbours
+    assert case.right_neighbours
 
 
 def test_a_wrong_slice_is_a_parameter_that_differs_on_that_rank(runs: Path) -> None:

@@ -10,6 +10,10 @@ from statistics import fmean
 import pytest
 
 from irtool.compare.losses.comparison import (
+    FIRST_STEP,
+    MULTIPLE_FEWEST,
+    MULTIPLE_MOVES,
+    MULTIPLE_SPREAD,
     LossComparison,
     NothingInCommon,
     _shift,
@@ -544,3 +548,46 @@ def test_steady_parting_is_told_of_steps_in_a_row_alone() -> None:
 
 def test_the_limit_of_few_steps_is_the_one_that_is_told() -> None:
     assert parting(steadily(0.002, 11)).drift.limit == pytest.approx(4 * (1 + 3 * 3 / 12))
+
+
+# -- multiples
+
+
+def multiple(left: Sequence[float], right: Sequence[float]) -> float | None:
+    comparison = compare_losses(run(left), run(right))
+    assert (comparison.verdict == "multiple") == (comparison.multiple is not None)
+    return comparison.multiple
+
+
+FALLING = [2.0, 1.9, 1.7, 1.8, 1.5, 1.4]
+
+
+def test_losses_that_are_summed_where_the_others_are_averaged() -> None:
+    comparison = compare_losses(run(FALLING), run([4 * value for value in FALLING]))
+    assert (comparison.multiple, comparison.change_step) == (4.0, None)
+    assert comparison.is_suspicious, "nothing here says why"
+    assert multiple([4 * value for value in FALLING], FALLING) == 0.25
+
+
+def test_equal_losses_are_no_multiple() -> None:
+    assert multiple(FALLING, FALLING) is None
+    assert multiple(FALLING, [(1 + 0.99 * FIRST_STEP) * value for value in FALLING]) is None
+    assert multiple(FALLING, [(1 + 1.01 * FIRST_STEP) * value for value in FALLING]) is not None
+
+
+def test_a_multiple_is_the_same_at_every_step() -> None:
+    for factor, is_one in ((0.99, True), (1.01, False)):
+        right = [2 * value for value in FALLING]
+        right[3] *= 1 + factor * MULTIPLE_SPREAD
+        assert (multiple(FALLING, right) is not None) == is_one
+    assert multiple(FALLING, [2 * value + 0.01 for value in FALLING]) is None
+    assert multiple(FALLING, [*(2 * value for value in FALLING[:-1]), math.nan]) is None
+
+
+def test_few_steps_and_flat_curves_tell_no_multiple() -> None:
+    for count in (MULTIPLE_FEWEST - 1, MULTIPLE_FEWEST):
+        right = [2 * value for value in FALLING[:count]]
+        assert (multiple(FALLING[:count], right) is not None) == (count == MULTIPLE_FEWEST)
+    for factor, moves in ((0.98, False), (1.02, True)):
+        left = [1.0, 1.0, 1.0, 1.0 + factor * MULTIPLE_MOVES * MULTIPLE_SPREAD]
+        assert (multiple(left, [2 * value for value in left]) is not None) == moves

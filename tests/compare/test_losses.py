@@ -202,8 +202,13 @@ def test_the_step_of_a_late_change_is_found() -> None:
 
 
 def test_another_first_loss_is_told_as_such() -> None:
-    found = compare_losses(run(BASE), run([value * 1.01 for value in BASE]))
-    assert found.verdict == "different from the first step"
+    right = [1.01 * value + 1e-3 * math.sin(step) for step, value in enumerate(BASE)]
+    assert compare_losses(run(BASE), run(right)).verdict == "different from the first step"
+
+
+def test_a_loss_that_is_scaled_is_told_as_such() -> None:
+    found = compare_losses(run(BASE), run([1.01 * value for value in BASE]))
+    assert (found.verdict, found.multiple) == ("multiple", pytest.approx(1.01))
 
 
 def test_repeats_raise_the_noise_floor() -> None:

@@ -181,7 +181,7 @@ def rows(folder: Path, *given: dict[str, str], head: list[str] | None = None) ->
     lines = [",".join(names)]
     lines += [",".join({**ROW, **row}.get(name, "0") for name in names) for row in given]
     (folder / "statistic.csv").write_text("\n".join(lines) + "\n")
-    return read(folder, "statistic.csv")
+    return read(folder, str(folder / "statistic.csv"))
 
 
 def test_a_row_is_a_tensor_with_figures_of_six_digits(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_rows_that_can_not_be_read_are_counted(tmp_path: Path) -> None:
 def test_a_table_of_something_else(tmp_path: Path) -> None:
     (tmp_path / "statistic.csv").write_text("a,b\n1,2\n")
     with pytest.raises(NoTensors, match="no columns Op Name and IO"):
-        read(tmp_path, "statistic.csv")
+        read(tmp_path, str(tmp_path / "statistic.csv"))
 
 
 def test_values_go_before_rows(tmp_path: Path) -> None:

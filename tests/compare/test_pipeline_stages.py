@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from irtool.compare.layouts.ranks import micro_of
+from irtool.compare.losses.series import LossRun, series
 from irtool.compare.runs.comparison import RunComparison, compare_runs
 from irtool.compare.runs.sides import side_of_run
 from irtool.compare.runs.units import Settings
@@ -39,6 +40,24 @@ def runs(tmp_path: Path) -> Path:
 def compared(runs: Path, left: str = "mlp_single", right: str = "mlp_pp2") -> RunComparison:
     sides = [side_of_run(load_run(str(runs / name)), None) for name in (left, right)]
     return compare_runs(sides[0], sides[1], Settings())
+
+
+@pytest.mark.parametrize(("times", "is_explained"), [(2.0, True), (3.0, False)])
+def test_losses_that_micro_batches_add_up(runs: Path, times: float, is_explained: bool) -> None:
+    """A stage reports the sum over its two micro-batches: twice the loss of the same training."""
+    losses = [1.7, 1.5, 1.2, 1.1]
+    sides = [
+        side_of_run(
+            load_run(str(runs / name)),
+            LossRun(name, "json", series(enumerate(factor * loss for loss in losses))),
+        )
+        for name, factor in (("mlp_single", 1.0), ("mlp_pp2", times))
+    ]
+    comparison = compare_runs(sides[0], sides[1], Settings())
+    assert comparison.losses is not None
+    assert comparison.losses.multiple == pytest.approx(times)
+    assert comparison.are_losses_summed == is_explained
+    assert comparison.is_suspicious != is_explained
 
 
 def change(runs: Path, rank: int, tensor: str, what: Callable[[Values], Values]) -> None:

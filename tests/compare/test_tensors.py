@@ -178,7 +178,8 @@ def test_rows_with_and_without_the_last_comma_read_the_same(tmp_path: Path) -> N
         folder = tmp_path / name
         folder.mkdir()
         (folder / "statistic.csv").write_text(f"{head}\n{row}{tail}\n")
-        runs.append(read_mindspore(TensorDump(str(folder), 0, "Net", 0, 0, "statistic.csv")))
+        table = str(folder / "statistic.csv")
+        runs.append(read_mindspore(TensorDump(str(folder), 0, "Net", 0, 0, table)))
     assert [run.columns.norm for run in runs] == [[2.0], [2.0]]
     assert [run.columns.shapes for run in runs] == [[(2, 2)], [(2, 2)]]
 

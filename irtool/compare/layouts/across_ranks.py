@@ -84,6 +84,11 @@ class AcrossRanks:
         return given
 
     @property
+    def micros(self) -> tuple[int, int]:
+        """Number of micro-batches of each side."""
+        return self.sides[0].micro, self.sides[1].micro
+
+    @property
     def undivided(self) -> tuple[float, float]:
         """How many times too large the gradients of each side are, by its micro-batches.
 

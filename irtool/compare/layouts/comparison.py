@@ -60,12 +60,14 @@ class LayoutComparison:
         logical: how the run that is cut was put together; of two the right one.
         wrong: collectives that did not do their work.
         folder: holds the joined tensors; gone with this object.
+        micros: number of micro-batches of each side.
     """
 
     comparison: TensorComparison
     logical: Logical
     wrong: Sequence[WrongCollective]
     folder: tempfile.TemporaryDirectory[str] = field(repr=False)
+    micros: tuple[int, int] = (1, 1)
 
     @property
     def unknown(self) -> list[str]:
@@ -130,7 +132,11 @@ def compare_layouts(
             _settle(comparison, chain, ranks, collectives, which == 1)
         wrong = [*collectives, *wrong]
         made.append(chain.logical)
-    return LayoutComparison(comparison, made[0], wrong, folder)
+    micros = [
+        1 if side.one_device is not None else stages_of(dict(sorted(side.ranks.items()))).micros
+        for side in sides
+    ]
+    return LayoutComparison(comparison, made[0], wrong, folder, (micros[0], micros[1]))
 
 
 def has_graph(run: TensorRun) -> bool:

@@ -18,7 +18,7 @@ from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 
 Verdict: TypeAlias = Literal[
-    "identical", "noise", "spike", "drift", "different from the first step"
+    "identical", "noise", "spike", "drift", "different from the first step", "multiple"
 ]
 
 FIRST_STEP = 1e-3
@@ -87,6 +87,13 @@ STEADY_HALF = 0.25
 A single update makes at most twice as much: else the curves leap there."""
 STEADY_STEPS = (FEWEST, 12)
 """Updates that tell so, at least and at most."""
+MULTIPLE_FEWEST = 3
+"""Common steps that tell whether one curve is a multiple of the other."""
+MULTIPLE_SPREAD = 1e-4
+"""How far the quotient of any step is from their median at most, relative to it."""
+MULTIPLE_MOVES = 10.0
+"""How many times that the left curve moves, relative to its level: of two flat curves the quotient
+tells nothing."""
 _ROUNDING = 2.0**-24
 _WINDOW = 20
 _PERSISTS = 0.8
@@ -144,6 +151,8 @@ class LossComparison(Shown):
         spike_step: where one jumps by more than noise for that step alone; None if nowhere.
         own_ways: whether they differ from the first step on, each by a scatter of its own, as runs
             of other data or weights do.
+        multiple: what the right losses are of the left ones at each step; None where that is no
+            one number, or 1.
         grade: how large, by what is used in practice: below 0.5 %, below 1 %, below 2 %, above.
     """
 
@@ -170,6 +179,7 @@ class LossComparison(Shown):
     grade: str
     spike_step: int | None = None
     own_ways: bool = False
+    multiple: float | None = None
 
     @property
     def is_suspicious(self) -> bool:
@@ -251,6 +261,9 @@ def compare_losses(
     if not has_parted:
         start = first if first > _shown(left, right, ours[0]) and not own_way else 0.0
         verdict = _verdict(start, drift, after, deltas, floor, PART_SHARE if own_way else 0.0)
+    multiple = _multiple(a, b) if len(good) == len(common) else None
+    if multiple is not None:
+        verdict, change = "multiple", None
     spike = _lone_spike(steps, deltas, relative) if verdict == "noise" else None
     return LossComparison(
         left,
@@ -268,7 +281,7 @@ def compare_losses(
         floor_from,
         drift,
         after,
-        change if jump is None else jump,
+        change if jump is None or multiple is not None else jump,
         _spikes(steps, a, b),
         broken,
         _correlation(_differences(a), _differences(b)),
@@ -276,7 +289,26 @@ def compare_losses(
         _grade(fmean(relative) if relative else 0.0),
         spike,
         own_way and first > FIRST_STEP,
+        multiple,
     )
+
+
+def _multiple(left: Sequence[float], right: Sequence[float]) -> float | None:
+    """What the right losses are of the left ones, if it is one number at all steps, and not 1.
+
+    Losses of one training that are summed where the other's are averaged, or scaled, are so.
+    """
+    if len(left) < MULTIPLE_FEWEST or not all(left):
+        return None
+    quotients = [y / x for x, y in zip(left, right, strict=True)]
+    middle = median(quotients)
+    level = fmean(map(abs, left))
+    if abs(middle - 1) <= FIRST_STEP or max(left) - min(left) < (
+        MULTIPLE_MOVES * MULTIPLE_SPREAD * level
+    ):
+        return None
+    spread = max(abs(quotient - middle) for quotient in quotients)
+    return middle if spread <= MULTIPLE_SPREAD * abs(middle) else None
 
 
 def _offset(left: Series, right: Series) -> int:

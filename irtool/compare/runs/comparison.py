@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from irtool.compare.losses.comparison import LossComparison, NothingInCommon, compare_losses
+from irtool.compare.losses.comparison import (
+    MULTIPLE_SPREAD,
+    LossComparison,
+    NothingInCommon,
+    compare_losses,
+)
 from irtool.compare.runs.hyperparameters import Evidence, Row, hyperparameters
 from irtool.compare.runs.sides import RunSide
 from irtool.compare.runs.units import (
@@ -96,6 +102,20 @@ class RunComparison(Shown):
         return not self.units and (bool(self.suspects) or self.is_suspicious)
 
     @property
+    def are_losses_summed(self) -> bool:
+        """Whether one side's losses are sums over its micro-batches, and the other's are not.
+
+        A pipeline reports what its micro-batches add up to, so its losses are as many times those
+        of the same training without micro-batches.
+        """
+        layout = self.shown.layout if self.shown is not None else None
+        multiple = self.losses.multiple if self.losses is not None else None
+        if layout is None or multiple is None:
+            return False
+        ours, theirs = layout.micros
+        return ours != theirs and math.isclose(multiple, theirs / ours, rel_tol=MULTIPLE_SPREAD)
+
+    @property
     def told_differently(self) -> list[Row]:
         """Hyperparameters that differ."""
         return [row for row in self.hyperparameters if row.same is False]
@@ -119,7 +139,7 @@ class RunComparison(Shown):
         """
         if self.first is not None or self.told_differently:
             return True
-        if self.losses is not None and self.losses.is_suspicious:
+        if self.losses is not None and self.losses.is_suspicious and not self.are_losses_summed:
             return True
         if any(unit.counts.get(word) for unit in self.units for word in _WORTH_A_LOOK):
             return True

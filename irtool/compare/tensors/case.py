@@ -59,7 +59,8 @@ class Case:
     """All that is told of one accused operator.
 
     ``edits`` is what differs around it in the graphs; ``missing`` are calls in a stretch of which
-    only one side has a gradient.
+    only one side has a gradient; ``only_on`` is the side that alone has the operator, such as a
+    collective of a run that is cut.
     """
 
     judged: Judged
@@ -69,6 +70,7 @@ class Case:
     advice: tuple[str, ...] = field(default=())
     edits: tuple[str, ...] = field(default=())
     missing: tuple[str, ...] = field(default=())
+    only_on: Literal["left", "right"] | None = None
 
     @property
     def left(self) -> Op:
@@ -88,15 +90,31 @@ def case_of(comparison: TensorComparison, judged: Judged) -> Case:
         comparison: that it is part of.
         judged: the operator pair.
     """
+    only_on = _only_on(comparison, judged)
+    left = judged.maker_left or judged.pair.left
+    right = judged.maker_right or judged.pair.right
     return Case(
         judged,
         _histogram(comparison, judged),
-        _neighbours((judged.maker_left or judged.pair.left).node),
-        _neighbours((judged.maker_right or judged.pair.right).node),
+        _neighbours(left.node) if only_on != "right" else (),
+        _neighbours(right.node) if only_on != "left" else (),
         advice(judged, any(not op.is_module for op in comparison.left.ops)),
         tuple(_edits_near(comparison, judged)),
         tuple(_without_gradient(comparison, judged)),
+        only_on,
     )
+
+
+def _only_on(comparison: TensorComparison, judged: Judged) -> Literal["left", "right"] | None:
+    """The side that alone has an accused operator, where a verdict of one side is no pair's."""
+    op = judged.pair.left
+    if op is not judged.pair.right:
+        return None
+    is_right = judged.maker_right is not None
+    pairs = (item.pair for item in comparison.judged if item is not judged)
+    if any((pair.right if is_right else pair.left).name == op.name for pair in pairs):
+        return None
+    return "right" if is_right else "left"
 
 
 def _without_gradient(comparison: TensorComparison, judged: Judged) -> Iterator[str]:
@@ -203,6 +221,13 @@ def advice(judged: Judged, has_calls: bool = False) -> tuple[str, ...]:
         return ("load the same checkpoint on both sides, and check how it is laid out",)
     if any(not change.is_shape for change in judged.attributes):
         return ("give both sides the same arguments, and compare again",)
+    if op is judged.pair.right:  # of ranks that are held against each other
+        if family(op.type) == "collective":
+            return (
+                "compare what this collective does: its operation, its group, the ranks that take "
+                "part, and what its result is divided by",
+            )
+        return ("compare what these ranks are given: data loader, sampler, seed, and their slices",)
     if judged.maker_left is not None or judged.maker_right is not None:
         return ("look at the operators that only one side has, just before this one",)
     if judged.is_permuted:

@@ -39,6 +39,8 @@ NEXT: dict[Verdict, str] = {
     "sides and compare tensors (irtool diff RUN_A RUN_B)",
     "different from the first step": "seed, data or forward pass differ: where the first two "
     "are the same, dump step 0 on both sides and compare tensors (irtool diff RUN_A RUN_B)",
+    "multiple": "compare how the loss is scaled and reduced (sum or mean; over batch, "
+    "micro-batches, ranks); what is trained may be the same",
     "drift": "compare learning rate, weight decay, betas, epsilon and gradients around the step "
     "where it begins; then dump that step on both sides",
 }
@@ -186,9 +188,16 @@ def answer_text(comparison: LossComparison) -> str:
             return f"one jumps at step {comparison.spike_step} alone, by {size} relative"
         case "different from the first step":
             return f"different from the first step: {error_text(comparison.first)} relative"
+        case "multiple":
+            return f"the right losses are {_multiple_text(comparison)} the left ones at every step"
         case "drift":
             side = "above" if _telling(comparison).mean > 0 else "below"
             return f"the right run drifts {side} the left one{_since(comparison)}"
+
+
+def _multiple_text(comparison: LossComparison) -> str:
+    multiple = comparison.multiple or 1.0
+    return f"{multiple:.4g} times" if abs(multiple) > 1 else f"1/{1 / multiple:.4g} of"
 
 
 def _since(comparison: LossComparison) -> str:

@@ -83,7 +83,7 @@ def read_mindspore(dump: TensorDump) -> TensorRun:
     tensors = list(_files(dump.path, complaints))
     level = "tensors"
     if dump.statistics and not tensors:
-        tensors = list(_rows(os.path.join(dump.path, dump.statistics), complaints))
+        tensors = list(_rows(dump.statistics, complaints))
         level = "statistics"
     if not tensors:
         reason = complaints[0] if complaints else "no file is called as a dump calls them"

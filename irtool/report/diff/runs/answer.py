@@ -77,8 +77,8 @@ class UlpHistogram(AnswerObject, frozen=True, kw_only=True):
 class ErrorOrigin(AnswerObject, frozen=True, kw_only=True):
     """The first operator that introduces error; errors are relative."""
 
-    left: DiffNode
-    right: DiffNode
+    left: Annotated[DiffNode | None, doc("null: only the other run has this operator")]
+    right: DiffNode | None
     why: str
     stretch: Annotated[
         dict[str, list[str]], doc("by side the calls that stand as one operator, if several do")
@@ -301,8 +301,12 @@ def _origin(comparison: RunComparison, case: Case) -> ErrorOrigin:
     shown, tensors = comparison.shown, comparison.tensors
     judged = case.judged
     return ErrorOrigin(
-        left=_operator(case.left, tensors.left if tensors else None),
-        right=_operator(case.right, tensors.right if tensors else None),
+        left=None
+        if case.only_on == "right"
+        else _operator(case.left, tensors.left if tensors else None),
+        right=None
+        if case.only_on == "left"
+        else _operator(case.right, tensors.right if tensors else None),
         why=why_text(judged),
         stretch={"left": _stretch(case.left), "right": _stretch(case.right)},
         no_gradient=case.missing,

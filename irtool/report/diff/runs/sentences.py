@@ -87,6 +87,8 @@ def _sentences(comparison: RunComparison, case: Case | None) -> Iterator[str]:
         if losses.verdict == "noise" and comparison.is_suspicious:
             steps = "one step is" if len(losses.steps) == 1 else f"{len(losses.steps)} steps are"
             yield f"losses: {steps} too few to judge"
+        elif comparison.are_losses_summed:
+            yield f"losses: {losses_text(losses)}, as micro-batches add theirs up"
         else:
             yield f"losses: {losses_text(losses)}"
     if not comparison.units and comparison.graphs is not None:

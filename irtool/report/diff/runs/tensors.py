@@ -48,8 +48,8 @@ def case_elements(case: Case, is_page: bool) -> Iterator[Element]:
 
 def _case_facts(case: Case) -> Iterator[tuple[str, Cell]]:
     judged = case.judged
-    yield "left", operator_text(case.left)
-    yield "right", operator_text(case.right)
+    for side, op in zip(SIDES, (case.left, case.right), strict=True):
+        yield side, operator_text(op) if case.only_on in (None, side) else "not in this run"
     yield "why", why_text(judged)
     for label, op in (("stretch, left", case.left), ("stretch, right", case.right)):
         if text := stretch_text(op):
@@ -62,7 +62,7 @@ def _case_facts(case: Case) -> Iterator[tuple[str, Cell]]:
         yield "source", source
     if other and other != source:
         yield "source, right", other
-    if judged.maker_left is not None or judged.maker_right is not None:
+    if case.only_on is None and (judged.maker_left is not None or judged.maker_right is not None):
         yield "read by", f"{judged.pair.left.name} | {judged.pair.right.name}"
     if case.histogram is not None:
         yield from _histogram_facts(case.histogram)
