@@ -313,6 +313,8 @@ def gradient_communications(
     gather: tuple[int, ...] | None,
     machine: Machine,
     fusion: Fusion = ALONE,
+    *,
+    whole: bool = False,
 ) -> tuple[list[Communication], list[Communication]]:
     """What a parameter's gradient and, with optimizer parallel, the parameter itself communicate.
 
@@ -322,6 +324,7 @@ def gradient_communications(
         gather: ranks that share the optimizer state; None: it is not shared.
         machine: the machine.
         fusion: with how many others they may be fused.
+        whole: whether the gradient is summed before it is scattered.
 
     Returns:
         The mirror's collectives, and those of optimizer parallel.
@@ -331,7 +334,7 @@ def gradient_communications(
     if gather is not None and len(gather) > 1:
         shared.append(communication("AllGather", "forward", gather, size, machine, fusion))
         shared.append(communication("ReduceScatter", "backward", gather, size, machine, fusion))
-        size //= len(gather)
+        size //= 1 if whole else len(gather)
     if mirror is not None and len(mirror) > 1:
         mirrors.append(communication("AllReduce", "backward", mirror, size, machine, fusion))
     return mirrors, shared

@@ -99,6 +99,7 @@ def weight_cost(
         machine,
         structure.fusion_of(parameter),
         trained=parameter.trained,
+        whole=structure.context.sums_before_scatter,
     )
     summed = (held.slice if structure.context.accumulation_shard else base) or ()
     return replace(
@@ -118,9 +119,13 @@ def priced_weight(
     fusion: Fusion = ALONE,
     *,
     trained: bool,
+    whole: bool = False,
 ) -> WeightCost:
-    """The cost of a weight of which everything is known; sizes in bytes of one device."""
-    mirrors, shared = gradient_communications(base, mirror, gather, machine, fusion)
+    """The cost of a weight of which everything is known; sizes in bytes of one device.
+
+    ``whole``: as :func:`~irtool.planning.cost.costs.gradient_communications` takes it.
+    """
+    mirrors, shared = gradient_communications(base, mirror, gather, machine, fusion, whole=whole)
     if not trained:
         shared = [item for item in shared if item.phase == "forward"]
     return WeightCost(

@@ -607,7 +607,7 @@ def _mirrors_of(counter: _Counter, weight: Weight) -> tuple[bool, int]:
     """
     analysis = counter.analysis
     if analysis.accumulates:
-        return False, 1
+        return analysis.context.sums_before_scatter, 1
     network = analysis.network
     users = operators_behind(analysis, weight.parameter) & counter.gradients.nodes
     graphs = [user.graph.name for user in users if user.graph is not None]

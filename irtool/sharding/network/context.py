@@ -133,6 +133,15 @@ class ParallelContext:
         if self.stages > 1 and self.searches and self.search == "dynamic_programming":
             yield "a search of stages needs sharding_propagation or recursive_programming"
 
+    @property
+    def sums_before_scatter(self) -> bool:
+        """Whether replicas sum a gradient whole, before an optimizer's shards get theirs of it.
+
+        So it is where stages of a pipeline accumulate gradients whole; elsewhere what was scattered
+        is summed (measured).
+        """
+        return self.stages > 1 and not self.accumulation_shard
+
     def for_rank(self, rank: int) -> ParallelContext:
         """The same context seen from another rank."""
         return replace(self, rank=rank)

@@ -115,9 +115,13 @@ def test_one_bucket_of_gradients_waits_for_the_last_one(samples: Path) -> None:
 
 
 PIPELINES = records(compiled_networks.HERE / "pipelines.jsonl.xz")
+SHARED = records(Path(__file__).parent / "shared_sums.jsonl.xz")
+"""Accumulated gradients that two of several replicas' optimizers share (MindSpore 2.7.0): summed of
+what was scattered in one stage and where the sums are shared, whole in a pipeline; what a pipeline
+scatters of each micro-batch has fusion numbers of its own (1, 101, 201, …)."""
 COMPILED = {
     name: record
-    for name, record in (compiled_networks.NETWORKS | PIPELINES).items()
+    for name, record in (compiled_networks.NETWORKS | PIPELINES | SHARED).items()
     if "validate" in record.dumps
 }
 """Random networks. One clips by the norm of all gradients, whose sum stands at no operator; of one

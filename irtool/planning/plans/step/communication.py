@@ -9,6 +9,7 @@ that the network's own code calls; and what a stage sends to others and receives
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from math import prod
 
 from irtool.cluster.machine import Machine
@@ -87,7 +88,8 @@ def of_weight(
         return _communicated(report, item.name, machine, fusion)
     size = prod(item.base or ()) * known.element
     ranks = item.mirror_ranks, item.gather_ranks
-    mirrors, shared = gradient_communications(size, *ranks, machine, fusion)
+    whole = structure.context.sums_before_scatter
+    mirrors, shared = gradient_communications(size, *ranks, machine, fusion, whole=whole)
     own = (*mirrors, *(step for step in shared if known.trained or step.phase == "forward"))
     return Communicated(own)
 
@@ -112,6 +114,10 @@ def edge_bytes(item: RedistributionReport) -> int:
     abstract = holder.input_types[position] if position < len(holder.input_types) else None
     dtypes = [dtype for dtype, _ in abstract.tensors] if abstract is not None else []
     return item_bytes(dtypes[0] if dtypes else None)
+
+
+FUSION_OF_BATCH = 100
+"""By how much fusion numbers of one micro-batch differ from those of the one before (measured)."""
 
 
 def others(
@@ -171,5 +177,13 @@ def _launches(
             continue
         size = step.bytes * (len(step.ranks) if step.op == "AllGather" else 1)
         phase: Phase = "forward" if step.phase == "other" or _is_again(step) else step.phase
-        priced = communication(step.op, phase, step.ranks, size, machine, fusion)
-        yield from (priced,) * step.count
+        for batch in range(step.count):
+            own = _of_batch(fusion, batch) if fusion and step.op == "ReduceScatter" else fusion
+            yield communication(step.op, phase, step.ranks, size, machine, own)
+
+
+def _of_batch(fusion: Fusion, batch: int) -> Fusion:
+    """The fusion of what is scattered for each micro-batch: those of several never go together."""
+    if not batch or not fusion.number:
+        return fusion
+    return replace(fusion, number=fusion.number + batch * FUSION_OF_BATCH)
