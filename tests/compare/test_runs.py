@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 
 import irtool
 from irtool.cli.main import main
+from irtool.compare.runs.comparison import _add_missing
 from irtool.compare.runs.hyperparameters import Evidence, hyperparameters
-from irtool.compare.runs.units import unit_name
+from irtool.compare.runs.units import _cause, unit_name
 from tests.compare.dumps import msprobe, network
 
 
@@ -227,3 +229,67 @@ def test_half_precision_products_accuse_nobody_and_casts_are_located(
 )
 def test_a_unit_is_named_by_what_it_is(key: tuple[int, int, int, str], name: str) -> None:
     assert unit_name(key) == name
+
+
+# -- what is missing, and what comes first ---------------------------------------------------------
+
+
+def side(path: str, units: tuple[tuple[int, int, int, str], ...], **more: object) -> Any:
+    kept = {"dump": None, "losses": None, **more}
+    return SimpleNamespace(path=path, units=dict.fromkeys(units), **kept)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "common", "missing"),
+    [
+        (
+            side("a/run", ((0, 1, 0, ""),), dump=1, losses=1),
+            side("b/run", ((0, 2, 0, ""),), dump=1, losses=1),
+            {},
+            ["tensors: no step of a rank is in both (rank 0, step 1; rank 0, step 2)"],
+        ),
+        (
+            side("a/run", ((0, 1, 0, ""),), dump=1, losses=1),
+            side("b/run", ((0, 1, 0, ""),), dump=1, losses=1),
+            {(0, 1, 0, ""): 1},
+            [],
+        ),
+        (
+            side("a/run", (), dump=1),
+            side("b/run", ((0, 2, 0, ""),), dump=1),
+            {},
+            ["tensors: a/run has none", "losses: neither run has any"],
+        ),
+        (
+            side("a/one", (), losses=1),
+            side("b/two/", (), losses=1, dump=1),
+            {},
+            ["graphs: one has none", "tensors: neither run has any"],
+        ),
+    ],
+)
+def test_what_a_run_lacks_is_said(left: Any, right: Any, common: Any, missing: list[str]) -> None:
+    comparison: Any = SimpleNamespace(left=left, right=right, units=common, missing=[])
+    _add_missing(comparison)
+    assert comparison.missing == missing
+
+
+def test_what_comes_first_goes_by_step_then_by_collectives_then_by_place() -> None:
+    def cause(step: int | None, *types: str) -> tuple[int, ...]:
+        ops = [SimpleNamespace(type=name, index=n) for n, name in enumerate(types)]
+        left = SimpleNamespace(step=step, ops=ops)
+        first = SimpleNamespace(pair=SimpleNamespace(left=ops[-1]))
+        comparison: Any = SimpleNamespace(left=left, first=first)
+        return _cause(comparison)
+
+    unnumbered = cause(None, "MatMul", "ReLU")
+    order = [
+        unnumbered,
+        cause(0, "MatMul", "MatMul", "ReLU"),
+        cause(0, "MatMul", "AllReduce"),
+        cause(0, "AllReduce", "ReLU"),
+        cause(1, "ReLU"),
+    ]
+    assert sorted(order) == order
+    nothing: Any = SimpleNamespace(first=None)
+    assert _cause(nothing) == ()

@@ -179,3 +179,13 @@ def test_name_group_and_shapes_decide(
     node: Node = gathers(around, report)[1].node
     step = RedistributionStep("AllGather", (16, 32), (32, 32), axis=0, ranks=(0, 1))
     assert _is_step(node, replace(step, **change), (0, 1)) == fits  # pyright: ignore[reportArgumentType]  # fields by name
+
+
+def test_an_operator_without_types_may_be_any_step_of_its_name_and_group() -> None:
+    """Right after the parallel pass what it inserted has none."""
+    text = "# IR entry: @main\nsubgraph @main() {\n  %0(a) = AllGather(%para1_x)\n  Return(%0)\n}\n"
+    node = next(node for node in irtool.loads(text).nodes() if node.op == "AllGather")
+    step = RedistributionStep("AllGather", (16, 32), (32, 32), axis=0, ranks=(0, 1))
+    assert _is_step(node, step, (0, 1))
+    assert not _is_step(node, step, (0, 2))
+    assert not _is_step(node, replace(step, op="Split"), (0, 1))

@@ -68,7 +68,7 @@ def staged_plan(
     machine = replace(machine, overlap=0.0)  # its search adds up what nothing hides
     total = devices or context.devices
     _check_whole(dump, context)
-    if stages > 1 and total % stages:
+    if total % stages:
         legal = [count for count in range(1, total + 1) if total % count == 0]
         raise CannotPlan(
             f"{total} devices cannot be divided among {stages} stages: "

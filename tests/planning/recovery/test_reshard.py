@@ -22,7 +22,7 @@ from irtool.planning.cost.holdings import (
     volume,
     without,
 )
-from irtool.planning.recovery.reshard import Resharding, reshard
+from irtool.planning.recovery.reshard import Resharding, _second, reshard
 from irtool.planning.search.assignment import best_assignment, preferred
 from tests.planning.recovery_networks import MIB, chain_of, laid_out
 
@@ -227,3 +227,18 @@ def test_the_best_mapping_is_looked_for_up_to_1536_devices(devices: int, kept: i
     assert moved.local_bytes == 4 * kept
     assert moved.identity_bytes == 4 * devices
     assert moved.peer_bytes == 4 * (devices - kept)
+
+
+@pytest.mark.parametrize(
+    ("server", "costs"),
+    [
+        (2, [[0, 0.5, 1, 1], [0.5, 0, 1, 1], [1, 1, 0, 0.5], [1, 1, 0.5, 0]]),
+        (None, [[0, 0.5, 0.5, 0.5], [0.5, 0, 0.5, 0.5], [0.5, 0.5, 0, 0.5], [0.5, 0.5, 0.5, 0]]),
+    ],
+)
+def test_a_rank_stays_on_its_device_or_else_its_server(
+    server: int | None, costs: list[list[float]]
+) -> None:
+    """Without servers all devices are on one."""
+    found = _second((), np.zeros((4, 4)), range(4), server)
+    assert found.tolist() == costs
