@@ -4,8 +4,8 @@
 
 A scheduler and three workers of this machine, programs of their own, read a run of six ranks that
 all differ. Each command runs alone, with the cluster, and with the cluster while a worker, then the
-scheduler, is killed at a random moment. What counts: the same output and exit status as alone, or
-exit status 2 with one line. Needs irtool[dask].
+scheduler, is killed at a random moment after the command found its workers. What counts: the same
+output and exit status as alone, or exit status 2 with one line. Needs irtool[dask].
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from material import ROOT, repeated
 
@@ -42,12 +44,13 @@ _PYTHON = {**os.environ, "PYTHONPATH": str(ROOT), "DASK_LOGGING__DISTRIBUTED": "
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command wrote, and how long it took."""
+    """What a command wrote, how long it took in all, and until it had its workers."""
 
     status: int
     output: bytes
     errors: str
     seconds: float
+    connected: float = 0.0
     killed: bool = False
 
 
@@ -101,7 +104,7 @@ def write_run(folder: Path, text: str) -> None:
 def answer(
     words: Sequence[str], kill: subprocess.Popen[bytes] | None = None, after: float = 0.0
 ) -> Answer:
-    """Run irtool, and kill a program meanwhile."""
+    """Run irtool, and kill a program so many seconds after it said who its workers are."""
     begun = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "irtool", *words, "--no-cache"],
@@ -109,16 +112,42 @@ def answer(
         stderr=subprocess.PIPE,
         env=_PYTHON,
     )
-    killed = False
-    if kill is not None:
-        try:
-            process.wait(after)
-        except subprocess.TimeoutExpired:
+    assert process.stdout is not None
+    assert process.stderr is not None
+    said: list[bytes] = []
+    connected: list[float] = []
+    is_connected = threading.Event()
+
+    def listen(stream: IO[bytes]) -> None:
+        for line in stream:
+            said.append(line)
+            if b" workers at " in line:
+                connected.append(time.monotonic() - begun)
+                is_connected.set()
+        is_connected.set()
+
+    listener = threading.Thread(target=listen, args=(process.stderr,))
+    listener.start()
+    killed = threading.Event()
+
+    def end() -> None:
+        if kill is not None:
             kill.kill()
-            killed = True
-    output, errors = process.communicate()
+            killed.set()
+
+    killer = threading.Timer(after, end)
+    if kill is not None:
+        is_connected.wait()
+        killer.start()
+    output = process.stdout.read()
+    status = process.wait()
     seconds = time.monotonic() - begun
-    return Answer(process.returncode, output, errors.decode(), seconds, killed)
+    listener.join()
+    killer.cancel()
+    errors = b"".join(said).decode()
+    return Answer(
+        status, output, errors, seconds, connected[0] if connected else 0.0, killed.is_set()
+    )
 
 
 def verdict(alone: Answer, other: Answer) -> str:
@@ -158,10 +187,11 @@ def main() -> None:
             for _ in range(options.kills):
                 for victim in ("worker", "scheduler"):
                     target = programs.workers[0] if victim == "worker" else programs.scheduler
-                    moment = moments.uniform(0.3, 0.9) * undisturbed.seconds
+                    working = undisturbed.seconds - undisturbed.connected
+                    moment = moments.uniform(0.0, 0.3) * working
                     asked = [*words, "--scheduler", programs.address]
                     said = answer(asked, target, moment)
-                    when = f"killed after {moment:.1f} of {said.seconds:.1f} s"
+                    when = f"killed after {said.connected + moment:.1f} of {said.seconds:.1f} s"
                     print(f"{'':12} {victim} {when if said.killed else 'not killed in time'}:"
                           f" {verdict(alone, said)}", flush=True)  # fmt: skip
                     if said.killed:

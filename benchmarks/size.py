@@ -54,6 +54,7 @@ OF_RUNS = {
     "pipeline": ("pipeline",),
     "lint": ("lint",),
     "doctor": ("doctor",),
+    "diff": ("diff", OTHER),
 }
 _COUNT = re.compile(r"(?<=Total number of cnodes: )[0-9]+")
 _STATEMENT = re.compile(r"^  (?:%[0-9]+\(.*\) = |Return\()", re.MULTILINE)
@@ -166,24 +167,28 @@ def runs(counts: Sequence[int], commands: Sequence[str], as_table: bool) -> None
               f" {'by ranks':>8} {'by text':>8}")  # fmt: skip
     pipeline = movable(ROOT / "samples" / PIPELINES[0])
     sizes: dict[int, int] = {}
-    measured: dict[str, dict[int, Run]] = {name: {} for name in OF_RUNS}
+    measured: dict[str, dict[int, tuple[Run, Run, Run]]] = {name: {} for name in OF_RUNS}
     for number, ranks in enumerate(counts):
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder, "run")
             place.mkdir()
             sizes[ranks] = write_stages(place, pipeline, STAGES, ranks)
+            (other := Path(folder, "other")).mkdir()
+            write_stages(other, pipeline, STAGES, ranks)
             for name, command in OF_RUNS.items():
                 if commands and name not in commands:
                     continue
-                words = [*words_for(command, str(place)), "--jobs", "1"]
-                first, after, again = three_times(words, [str(place)], folder)
-                measured[name][ranks] = first
+                paths = [str(place), str(other)] if OTHER in command else [str(place)]
+                words = words_for([word for word in command if word != OTHER], *paths)
+                words += ["--jobs", "1"]
+                first, after, again = three_times(words, paths, folder)
+                measured[name][ranks] = first, after, again
                 if as_table:
                     continue
                 by_ranks = by_text = ""
                 if number:
                     old = counts[number - 1]
-                    known = measured[name][old].seconds
+                    known = measured[name][old][0].seconds
                     by_ranks = growth((old, known), (ranks, first.seconds))
                     by_text = growth((sizes[old], known), (sizes[ranks], first.seconds))
                 print(f"{name:12} {ranks:6,} {sizes[ranks] / 1e6:6.0f} {first.seconds:8.2f}"
@@ -194,16 +199,22 @@ def runs(counts: Sequence[int], commands: Sequence[str], as_table: bool) -> None
         print(*_table(sizes, measured), sep="\n")
 
 
-def _table(sizes: Mapping[int, int], measured: Mapping[str, Mapping[int, Run]]) -> Iterable[str]:
+def _table(
+    sizes: Mapping[int, int], measured: Mapping[str, Mapping[int, tuple[Run, Run, Run]]]
+) -> Iterable[str]:
     """Rows for a page of the documentation, all measured alike."""
     heads = [f"{ranks:,} ({size / 1e6:.0f} MB)" for ranks, size in sizes.items()]
     last = max(sizes)
-    yield f"| ranks (text) | {' | '.join(heads)} | memory at {last:,} |"
-    yield "| --- |" + " ---: |" * (len(sizes) + 1)
+    heads += [f"memory at {last:,}", "after another command", "the same again"]
+    yield f"| ranks (text) | {' | '.join(heads)} |"
+    yield "| --- |" + " ---: |" * len(heads)
     for name, by_ranks in measured.items():
         if by_ranks:
-            cells = [f"{one.seconds:.1f} s" for one in by_ranks.values()]
-            yield f"| `{name}` | {' | '.join(cells)} | {by_ranks[last].peak / 1e6:.0f} MB |"
+            cells = [f"{first.seconds:.1f} s{_failure(first)}" for first, _, _ in by_ranks.values()]
+            first, after, again = by_ranks[last]
+            cells += [f"{first.peak / 1e6:.0f} MB"]
+            cells += [f"{one.seconds / first.seconds:.2f} of the first" for one in (after, again)]
+            yield f"| `{name}` | {' | '.join(cells)} |"
 
 
 def main() -> None:
