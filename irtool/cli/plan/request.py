@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from irtool.cli.plan.options import Decide, Effort, PlanOptions, Way
+from irtool.cli.plan.options import Decide, PlanOptions, Way
 from irtool.cluster.machine import Machine
 from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
@@ -157,8 +157,7 @@ def _with_fewer(asked: Request, plan: Plan) -> Plan:
         return plan
 
     def plan_for(devices: int) -> Plan:
-        options_of_it = replace(options, to=devices, effort=Effort.quick)
-        return _searched(replace(asked, options=options_of_it))
+        return _searched(replace(asked, options=replace(options, to=devices)))
 
     return with_fewer(plan, plan_for)
 

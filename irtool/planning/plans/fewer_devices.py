@@ -27,8 +27,7 @@ def with_fewer(made: Plan, plan_for: Callable[[int], Plan]) -> Plan:
 
     Args:
         made: the plan.
-        plan_for: a plan for another number of devices, with no more effort than the question is
-            worth: what it finds is what there is at least.
+        plan_for: a plan for another number of devices.
     """
     devices = made.context.devices
     best, least = devices, made.after.seconds * (1 - LEAST_GAIN)

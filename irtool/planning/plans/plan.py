@@ -221,8 +221,10 @@ def plan(
     if region is not None:
         border = _border(dump, region, made, searching.plan(searching.model(free)))
     if model.left_out and made.lower_bound is not None:
+        begun = time.process_time()
         bound = min(searching.least(fixed), made.after.seconds)
-        made = replace(made, lower_bound=bound, seconds=time.process_time() - started)
+        spent = made.seconds + time.process_time() - begun
+        made = replace(made, lower_bound=bound, seconds=spent)
     note = context.dataset_note(target.devices)
     notes = (*made.notes, note) if note else made.notes
     return replace(made, onto=taken, border=border, notes=notes)
@@ -277,7 +279,7 @@ class _Searching:
         What is hidden, and weights that are cut, cost less than tables of other plans say.
         """
         structure, machine = self.problem.structure, self.machine
-        if machine.overlap or self.optimizer:
+        if machine.overlap or self.optimizer or not self.effort.bounds:
             return least_arithmetic(structure, machine)
         full = replace(self, effort=EFFORTS["full"], near={})
         return least_without_widest(

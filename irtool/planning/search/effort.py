@@ -24,10 +24,13 @@ class Effort:
         pairs: pairs of strategies of neighbours; of a network that has no more, all strategies are
             looked at.
         few: of any other network, so many of an operator in one search, at most.
+        bounds: whether a search of part of such a network bounds what all strategies could do; else
+            arithmetic alone does.
     """
 
     pairs: float
     few: int
+    bounds: bool = True
 
     def most(self, structure: Structure) -> int:
         """Strategies up to which all of an operator's are looked at."""
@@ -37,7 +40,7 @@ class Effort:
 
 
 EFFORTS: dict[EffortName, Effort] = {
-    "quick": Effort(pairs=100_000, few=150),
+    "quick": Effort(pairs=1_000_000, few=150, bounds=False),
     "default": Effort(pairs=1_000_000, few=150),
     "full": Effort(pairs=inf, few=MOST),
 }

@@ -15,7 +15,7 @@ from irtool.planning.limits.memory import search
 from irtool.planning.plans.plan import plan
 from irtool.planning.search.arithmetic import least_arithmetic, least_of
 from irtool.planning.search.candidates import MOST, count_of
-from irtool.planning.search.effort import EFFORTS, Effort, Sizes
+from irtool.planning.search.effort import EFFORTS, Effort, EffortName, Sizes
 from irtool.planning.search.problem import planned_context, problem_of
 from irtool.planning.search.tables import Known, Model, model_of
 from irtool.sharding.network.context import ParallelContext
@@ -49,8 +49,29 @@ def test_of_a_machine_whose_operators_were_measured_no_arithmetic_is_known() -> 
     assert least_of(call, measured, 8) == 0
 
 
-def test_a_quick_plan_is_legal_and_its_bound_is_below_the_optimum() -> None:
+FEW: dict[EffortName, Effort] = {
+    name: replace(effort, pairs=min(effort.pairs, 100_000)) for name, effort in EFFORTS.items()
+}
+"""Efforts with which networks of samples have too many strategies, too."""
+
+
+@pytest.fixture
+def _few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EFFORTS, "quick", FEW["quick"])
+    monkeypatch.setitem(EFFORTS, "default", FEW["default"])
+
+
+def test_networks_whose_strategies_are_all_looked_at_are_planned_alike() -> None:
+    best, quick = (plan(DUMP, CONTEXT, MACHINE, devices=64, effort=e) for e in ("default", "quick"))
+    assert quick.after.seconds == best.after.seconds
+    assert quick.gap == pytest.approx(0, abs=1e-6)
+
+
+def test_a_quick_plan_is_legal_and_its_bound_is_below_the_optimum(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     best = plan(DUMP, CONTEXT, MACHINE, devices=64)
+    monkeypatch.setitem(EFFORTS, "quick", FEW["quick"])
     quick = plan(DUMP, CONTEXT, MACHINE, devices=64, effort="quick")
     assert best.gap == pytest.approx(0, abs=1e-6)
     assert quick.report.accepted
@@ -62,17 +83,22 @@ def test_a_quick_plan_is_legal_and_its_bound_is_below_the_optimum() -> None:
     assert not any("--effort full" in note for note in best.notes)
 
 
+@pytest.mark.usefixtures("_few")
 def test_the_bound_with_operators_left_out_is_above_that_of_arithmetic() -> None:
-    quick = plan(DUMP, CONTEXT, MACHINE, devices=64, effort="quick")
+    made, quick = (plan(DUMP, CONTEXT, MACHINE, devices=64, effort=e) for e in ("default", "quick"))
     problem = problem_of(DUMP, CONTEXT, planned_context(CONTEXT, 64))
-    assert quick.lower_bound is not None
-    assert quick.lower_bound > 1.5 * least_arithmetic(problem.structure, MACHINE)
+    arithmetic = least_arithmetic(problem.structure, MACHINE)
+    assert made.lower_bound is not None
+    assert made.lower_bound > 1.5 * arithmetic
+    assert quick.lower_bound == pytest.approx(arithmetic)
+    assert quick.after.seconds == made.after.seconds
 
 
+@pytest.mark.usefixtures("_few")
 def test_of_weights_that_are_cut_arithmetic_alone_is_known() -> None:
-    quick = plan(DUMP, CONTEXT, MACHINE, devices=64, effort="quick", decide_optimizer=True)
+    made = plan(DUMP, CONTEXT, MACHINE, devices=64, decide_optimizer=True)
     problem = problem_of(DUMP, CONTEXT, planned_context(CONTEXT, 64))
-    assert quick.lower_bound == pytest.approx(least_arithmetic(problem.structure, MACHINE))
+    assert made.lower_bound == pytest.approx(least_arithmetic(problem.structure, MACHINE))
 
 
 def test_tables_without_some_operators_say_no_more_than_those_of_all() -> None:
@@ -118,7 +144,7 @@ def test_tables_of_operators_whose_candidates_stay_are_made_once() -> None:
     problem = problem_of(DUMP, CONTEXT, planned_context(CONTEXT, 64))
     known = Known()
     first, second = (
-        model_of(problem.structure, MACHINE, {}, {}, effort=EFFORTS["quick"], known=known)
+        model_of(problem.structure, MACHINE, {}, {}, effort=FEW["quick"], known=known)
         for _ in range(2)
     )
     assert first.left_out

@@ -12,6 +12,7 @@ import irtool
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.planning.files.strategy_files import NotExpressible
+from irtool.planning.search.effort import EFFORTS
 from irtool.planning.search.tables import CannotPlan
 from irtool.planning.stages.files import staged_cells, staged_operator_file
 from irtool.planning.stages.stages import StagedPlan, staged_plan
@@ -264,7 +265,10 @@ def test_names_of_another_network_are_refused(halves: StagedPlan) -> None:
         staged_operator_file(halves, other)
 
 
-def test_stages_of_few_strategies_are_near_those_of_all(gpt: Dump) -> None:
+def test_stages_of_few_strategies_are_near_those_of_all(
+    gpt: Dump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], pairs=100_000))
     full = staged_plan(gpt, CONTEXT, MACHINE, 2, devices=256, micro_batches=4, effort="full")
     quick = staged_plan(gpt, CONTEXT, MACHINE, 2, devices=256, micro_batches=4, effort="quick")
     assert not any("--effort" in note for note in full.inner.notes)
