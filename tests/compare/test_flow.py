@@ -356,3 +356,22 @@ def test_the_result_of_a_call_is_known_by_its_parameters() -> None:
     numbers = {a: b.number for a, b in found.of_left.items()}
     # the weight by its figures, the result by the weight, and what the product reads besides
     assert numbers == {1: 1, 2: 2, 0: 0}
+
+
+@pytest.mark.parametrize(("shape", "are_partners"), [(SIZE, True), ((2, 2), False)])
+def test_what_is_left_of_two_equal_sums_goes_together_if_its_size_does(
+    shape: Shape, are_partners: bool
+) -> None:
+    """Both add what they just computed, which differs, to the same; the results are alike."""
+    sides: list[Calls] = []
+    for norm, size in ((7.0, SIZE), (21.0, shape)):
+        calls = Calls()
+        calls.call("exp", [1.0], [norm], call="exp.0", shape=size)
+        adds = calls.call("add", [2.0], [5.0], call="add.0")
+        adds.inputs = [calls.tensor(norm, size), *adds.inputs]
+        sides.append(calls)
+    flows = sides[0].flow, sides[1].flow
+    found = Partners(*flows)
+    partners = {flows[0].values[a].figures[0]: b.figures[0] for a, b in found.of_left.items()}
+    assert partners.get(7.0) == (21.0 if are_partners else None)
+    assert partners.items() >= {1.0: 1.0, 2.0: 2.0, 5.0: 5.0}.items()
