@@ -10,7 +10,7 @@ import pytest
 import irtool
 from irtool.ir.dump import Dump
 from irtool.sharding.against import Comparison, _reach, compare
-from irtool.sharding.against.operators import local_shapes
+from irtool.sharding.against.operators import local_shapes, plain
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.why.walk import Surroundings
@@ -255,3 +255,17 @@ def test_each_follows_from_one() -> None:
 def test_without_the_earlier_dump_nothing_else_follows() -> None:
     dump = irtool.loads("")
     assert _reach([], Surroundings(dump, dump.whole(), {}, {}, {})) == {}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "rows"),
+    [
+        (((1, 2), (3, 4)), ((1, 2), (3, 4))),
+        ((((1, 2), (3, 4)), (5,)), ((1, 2), (3, 4), (5,))),  # the first input is a tuple
+        ([[1, 2], []], ((1, 2), ())),
+        (((), ((1,),)), ((), (1,))),
+        (None, None),
+    ],
+)
+def test_strategies_of_inputs_that_are_tuples_stand_in_line(strategy: object, rows: object) -> None:
+    assert plain(strategy) == rows
