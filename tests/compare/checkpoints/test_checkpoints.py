@@ -100,6 +100,13 @@ def test_what_a_difference_is_called(
     assert found.is_equal is not is_seen
 
 
+def test_numbers_of_another_type_are_no_others_in_another_order(tmp_path: Path) -> None:
+    left = write_ckpt(tmp_path / "a.ckpt", {"w": np.array([3, 1, 2], np.float32)})
+    for dtype, verdict in ((np.float32, "reordered"), (np.int32, "differs")):
+        right = write_ckpt(tmp_path / "b.ckpt", {"w": np.array([1, 2, 3], dtype)})
+        assert verdicts(compared(left, right)) == {"w": verdict}
+
+
 def test_figures_of_a_difference(tmp_path: Path) -> None:
     left, right = np.array([3, 4, 0, 0], np.float32), np.array([3, 4, 12, 0], np.float32)
     found = compared(
