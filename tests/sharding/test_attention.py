@@ -31,6 +31,12 @@ def flash(layout: int, query: list[int], key: list[int], mask: object = None) ->
         # one head of key and value for all heads of the query
         (1, [4, 32, 4096, 128], [4, 1, 4096, 128],
          ((4, 2, 1, 1), (4, 1, 1, 1), (4, 1, 1, 1)), (4, 2, 1)),
+        (3, [4, 4096, 32, 128], [4, 4096, 1, 128],
+         ((4, 1, 2, 1), (4, 1, 1, 1), (4, 1, 1, 1)), (4, 1, 2)),
+        (0, [4, 4096, 4096], [4, 4096, 128], ((4, 1, 2), (4, 1, 1), (4, 1, 1)), (4, 1, 2)),
+        # two heads are split as those of the query are
+        (3, [4, 4096, 32, 128], [4, 4096, 2, 128],
+         ((4, 1, 2, 1), (4, 1, 2, 1), (4, 1, 2, 1)), (4, 1, 2)),
     ],
 )  # fmt: skip
 def test_flash_attention(

@@ -8,6 +8,8 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -17,7 +19,7 @@ from irtool.artefacts.cuts import Refused, cuts_in_conversion, cuts_of
 from irtool.artefacts.strategies import read_layouts
 from irtool.artefacts.strategies.model import SavedLayout, StrategyFile
 from irtool.planning.checkpoints.calls import conversion_lines
-from irtool.planning.checkpoints.conversion import KnownParameter, convert
+from irtool.planning.checkpoints.conversion import KnownParameter, _Pair, convert
 from irtool.planning.checkpoints.rank_lists import mindspore_ranks
 from irtool.planning.checkpoints.sources import slices_of, target_of
 
@@ -184,3 +186,9 @@ def test_files_of_several_stages_are_merged_and_one_alone_is_named() -> None:
         text = "\n".join(conversion_lines(convert(old, whole)))
         assert ("merge_pipeline_strategys" in text) == is_merged
         assert (f"'converted', {stages.parts[0]!r}" in text) == (not is_merged)
+
+
+def test_a_parameter_has_the_dimensions_of_the_layout_that_is_there() -> None:
+    cut, whole = SimpleNamespace(dimensions=3), None
+    pairs: list[tuple[Any, Any]] = [(cut, cut), (cut, whole), (whole, cut), (whole, whole)]
+    assert [_Pair("w", old, new).dimensions for old, new in pairs] == [3, 3, 3, 0]
