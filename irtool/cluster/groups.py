@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import field
 from typing import Literal, TypeAlias, TypeVar
 
 from irtool.cluster.axes import Axis, axes
@@ -258,32 +259,47 @@ class _Totals:
         return {name: Total(int(n), int(b), s, int(u)) for name, (n, b, s, u) in ordered}
 
 
+@dataclass(slots=True)
+class _OfGroup:
+    """What rows say of one group: where its ranks are from, its axes, communications and bytes."""
+
+    ranks_from: RanksFrom | None
+    axes: dict[Axis, None] = field(default_factory=dict["Axis", None])
+    count: int = 0
+    bytes: int = 0
+
+
 class _Groups:
     """Groups by name and members, over all ranks."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._axes: dict[tuple[str, tuple[int, ...] | None], dict[Axis, None]] = {}
-        self._sums: dict[tuple[str, tuple[int, ...] | None], list[int]] = {}
-        self._from: dict[tuple[str, tuple[int, ...] | None], RanksFrom | None] = {}
+        self._sums: dict[tuple[str, tuple[int, ...] | None], _OfGroup] = {}
+        self._by_object: dict[tuple[str, int], tuple[tuple[int, ...] | None, _OfGroup]] = {}
+        """The same by the identity of the members, which are held so that it stays theirs: rows of
+        thousands of ranks share them, and each hash of a tuple reads all of it."""
 
     def add(self, row: Row, party: Party) -> None:
         if party.group is None:
             return
-        key = (party.group, party.ranks)
-        self._axes.setdefault(key, {})[row.axis] = None
-        self._from.setdefault(key, row.collective.ranks_from)
-        sums = self._sums.setdefault(key, [0, 0])
-        sums[0] += 1
-        sums[1] += row.collective.bytes or 0
+        own = (party.group, id(party.ranks))
+        known = self._by_object.get(own)
+        if known is None:
+            new = _OfGroup(row.collective.ranks_from)
+            sums = self._sums.setdefault((party.group, party.ranks), new)
+            known = self._by_object[own] = party.ranks, sums
+        sums = known[1]
+        sums.axes[row.axis] = None
+        sums.count += 1
+        sums.bytes += row.collective.bytes or 0
 
     def made(self) -> tuple[Group, ...]:
         """All groups, those with the most bytes first."""
         groups = (
             Group(
-                *(name, ranks, self._from[name, ranks], tuple(self._axes[name, ranks])),
+                *(name, ranks, sums.ranks_from, tuple(sums.axes)),
                 self._machine.level_of(ranks).name if ranks else None,
-                *sums,
+                *(sums.count, sums.bytes),
             )
             for (name, ranks), sums in self._sums.items()
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
 from irtool.cluster.ranks import Cluster, Party, RankProgram
@@ -206,7 +206,7 @@ def _between(
 
 def _own_groups(cluster: Cluster) -> Iterator[Disagreement]:
     """Groups that contradict themselves: the rank is no member, or the name is another group's."""
-    named: dict[tuple[str, tuple[int, ...]], bool] = {}
+    checked: dict[tuple[str, int], _Checked] = {}
     reported: set[tuple[int, str]] = set()
     for one in cluster.ranks.values():
         for number, party in enumerate(one.parties):
@@ -215,10 +215,14 @@ def _own_groups(cluster: Cluster) -> Iterator[Disagreement]:
                 continue
             kind: DisagreementKind | None = None
             message = ""
-            if one.rank not in ranks:
+            known = checked.get((name, id(ranks)))
+            if known is None:
+                known = _Checked(ranks, frozenset(ranks), _named_right(name, ranks))
+                checked[name, id(ranks)] = known
+            if one.rank not in known.members:
                 kind = "not a member"
                 message = f"rank {one.rank} communicates in a group of ranks {ranks}"
-            elif not _named_right(name, ranks, named):
+            elif not known.named_right:
                 kind = "name"
                 message = f"the group's name is not that of ranks {ranks}"
             if kind is not None:
@@ -226,18 +230,21 @@ def _own_groups(cluster: Cluster) -> Iterator[Disagreement]:
                 yield Disagreement(kind, name, 0, place(one, number), None, one.rank, message)
 
 
-def _named_right(
-    name: str, ranks: tuple[int, ...], known: dict[tuple[str, tuple[int, ...]], bool]
-) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A group that was looked at: it is found by the identity of its ranks, which are held."""
+
+    ranks: tuple[int, ...]
+    members: frozenset[int]
+    named_right: bool
+
+
+@lru_cache(maxsize=4096)
+def _named_right(name: str, ranks: tuple[int, ...]) -> bool:
     """Whether a name of the form ``<size>-<hash>`` is that of these ranks; others always are."""
-    is_right = known.get((name, ranks))
-    if is_right is None:
-        size, _, digits = name.partition("-")
-        hashed = size.isdecimal() and digits.isdecimal() and len(digits) > 10
-        is_right = known[name, ranks] = (
-            not hashed or name.startswith(WORLD_GROUPS) or name == group_name(ranks)
-        )
-    return is_right
+    size, _, digits = name.partition("-")
+    hashed = size.isdecimal() and digits.isdecimal() and len(digits) > 10
+    return not hashed or name.startswith(WORLD_GROUPS) or name == group_name(ranks)
 
 
 # -- Sends and Receives --------------------------------------------------------------------------
