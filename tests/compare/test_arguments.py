@@ -202,3 +202,22 @@ def test_of_functions_that_do_the_same_arguments_are_not_compared(
     """``dim`` of one is not ``dim`` of the other, and their results say whether they agree."""
     left, right = op(ours, {"dim": 0}, call="c"), op(theirs, {"dim": 1}, call="c")
     assert changes(left, right) == expected
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "is_one"),
+    [
+        ("__truediv__", "div", True),
+        ("__iadd__", "add", True),
+        ("__sub__", "sub", True),
+        ("__rsub__", "__sub__", False),  # the other way round
+        ("__rsub__", "rsub", False),
+        ("sqrt", "rsqrt", False),
+        ("mystery", "riddle", False),
+    ],
+)
+def test_methods_operators_and_functions_of_one_name_are_one_function(
+    ours: str, theirs: str, is_one: bool
+) -> None:
+    found = changes(op(ours, call="c"), op(theirs, call="c"))
+    assert found == ([] if is_one else [f"operator: {ours} → {theirs}"])

@@ -16,6 +16,7 @@ from irtool.compare.tensors.judging.otherwise import called_otherwise
 from irtool.compare.tensors.judging.past import Training
 from irtool.compare.tensors.judging.picked import picked_from
 from irtool.compare.tensors.judging.regrouped import regrouped
+from irtool.compare.tensors.judging.rejoined import rejoined
 from irtool.compare.tensors.judging.scaling import gradient_scale
 from irtool.compare.tensors.judging.verdict import Judged, first_fault
 from irtool.compare.tensors.measuring.measure import Measure, Scheduler, Sides, measure_all
@@ -25,6 +26,7 @@ from irtool.compare.tensors.pairing.makers import Makers, taken_calls
 from irtool.compare.tensors.pairing.operators import OpPair, pair_operators
 from irtool.compare.tensors.pairing.slots import Slots, pair_parameter_gradients, pair_tensors
 from irtool.compare.tensors.pairing.transposed import measure_elsewhere, measure_transposed
+from irtool.compare.tensors.pairing.weights import mark_weights
 from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 
@@ -154,6 +156,7 @@ def compare_tensors(
     scale = gradient_scale(pairs, slots, measures)
     makers = Makers(left, right, pairs)
     otherwise: dict[int, str] = {}
+    are_marked = False
     while True:
         judge = Judge(
             left, right, measures, makers, same, training, changed or {}, sharded, noise or {},
@@ -164,9 +167,13 @@ def compare_tensors(
         if first is None or crossing is not None or sharded:
             break
         reasons = regrouped(left, right, judged, taken_calls(pairs), measures)
-        if not reasons:
+        reasons = reasons or rejoined((left, right), judged, measures)
+        if reasons.keys() - otherwise.keys():
+            otherwise.update(reasons)
+        elif are_marked or first.parameter or not mark_weights(left, right, pairs, slots, measures):
             break
-        otherwise.update(reasons)
+        else:
+            are_marked = True
     if first is not None and crossing is None and not sharded:
         first = called_otherwise(left, right, first, taken_calls(pairs)) or first
     if first is not None and first.entered and crossing is None and not sharded:

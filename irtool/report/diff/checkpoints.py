@@ -231,7 +231,15 @@ def answer_text(comparison: CheckpointComparison) -> str:
             return f"the same {plural(len(comparison.parameters), 'parameter')}{more}"
         if not comparison.parameters:
             return "no parameter of one checkpoint is in the other"
-        return f"what both have is the same ({plural(len(comparison.parameters), 'parameter')})"
+        same = f"what both have is the same ({plural(len(comparison.parameters), 'parameter')})"
+        if not comparison.odd:
+            return same
+        _, odd = comparison.odd[0]
+        more = f" (and {len(comparison.odd) - 1} more)" if len(comparison.odd) > 1 else ""
+        return (
+            f"rank {odd.rank} does not hold the slice of {odd.name} that rank {odd.as_rank} "
+            f"holds{more}; {same} in the slices that were taken"
+        )
     worst = min(differing, key=_badness)
     return (
         f"{part_text(len(differing), len(comparison.parameters))} parameters differ, first of all "

@@ -329,7 +329,10 @@ def test_a_replica_that_differs_is_named_with_its_rank(tmp_path: Path, strategy:
     cut = side_of(read_checkpoint(str(shared(tmp_path / "cut", slices))), read_layouts(strategy))
     assert [(one.name, one.rank, one.as_rank) for one in cut.odd] == [("v", 3, 0)]
     whole = side_of(read_checkpoint(str(write_ckpt(tmp_path / "w.ckpt", WHOLE))), None)
-    assert not compare_checkpoints(cut, whole).is_equal
+    found = compare_checkpoints(cut, whole)
+    assert not found.is_equal
+    text = answer_text(found)
+    assert text.startswith("rank 3 does not hold the slice of v that rank 0 holds; what both have")
 
 
 def test_missing_slices_and_unknown_layouts_are_said(tmp_path: Path, strategy: str) -> None:

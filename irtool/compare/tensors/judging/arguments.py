@@ -16,6 +16,7 @@ from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots, is_fused_sum
 from irtool.compare.tensors.semantics import family
 from irtool.ir.graph import Node
+from irtool.operators.table import operator_called
 
 _SPELLED_OTHERWISE = frozenset(("matmul", "view", "scatter"))
 """Families whose functions all do the same: which one is called changes no number."""
@@ -46,7 +47,8 @@ def changed_arguments(
     if pair.left.type.lower() != pair.right.type.lower():
         if _is_same_factor(pair):
             return
-        yield AttributeChange("operator", pair.left.type, pair.right.type)
+        if not _is_alias(pair):
+            yield AttributeChange("operator", pair.left.type, pair.right.type)
         if is_spelled_otherwise(pair):
             return
     if pair.left.attributes != pair.right.attributes:
@@ -108,7 +110,7 @@ def factor_of(op: Op) -> float | None:
         op: one that reads a tensor and a number.
     """
     kind = op.type.lower().strip("_")
-    if len(op.inputs) != 1 or kind not in ("mul", "div", "truediv", "imul", "itruediv"):
+    if len(op.inputs) != 1 or kind not in ("mul", "div", "truediv", "imul", "rmul", "itruediv"):
         return None
     numbers = [
         float(value)
@@ -118,6 +120,18 @@ def factor_of(op: Op) -> float | None:
     if len(numbers) != 1 or numbers[0] == 0 or not math.isfinite(numbers[0]):
         return None
     return numbers[0] if "mul" in kind else 1 / numbers[0]
+
+
+def _is_alias(pair: OpPair) -> bool:
+    """Whether two calls are one function, as ``x / y``, ``x.div(y)`` and ``torch.div(x, y)`` are.
+
+    Python's reflected operators (``__rsub__``) take their operands the other way round.
+    """
+    words = pair.left.type.lower(), pair.right.type.lower()
+    is_reflected = [word.startswith("__r") for word in words]
+    if not (pair.left.call and pair.right.call) or is_reflected[0] != is_reflected[1]:
+        return False
+    return "" != operator_called(words[0]).name == operator_called(words[1]).name
 
 
 def _is_same_factor(pair: OpPair) -> bool:

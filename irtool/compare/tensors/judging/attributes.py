@@ -19,6 +19,8 @@ _TYPE_WORDS = re.compile(
     r"(?::\d+)?$",
     re.IGNORECASE,
 )
+_PLACE = re.compile(r"input\.\d+")
+"""The name of an argument that was given by its place."""
 ABSENT = "(none)"
 """The text of an attribute that one side does not have."""
 _SAME = 1e-5
@@ -63,7 +65,10 @@ def changed_attributes(
     """
     if left == right:
         return
+    named = _called_by_place(left, right)
     for name in dict.fromkeys((*left, *right)):
+        if name in named:
+            continue
         ours, theirs = left.get(name), right.get(name)
         if name in left and name in right and _same(ours, theirs):
             continue
@@ -78,6 +83,20 @@ def changed_attributes(
             for attributes in (left, right)
         ]
         yield AttributeChange(name, texts[0], texts[1])
+
+
+def _called_by_place(left: Mapping[str, object], right: Mapping[str, object]) -> set[str]:
+    """Arguments that one side gives by name and the other by place: ``sum(x, 1, True)``."""
+    named: set[str] = set()
+    for some, others in ((left, right), (right, left)):
+        places = [key for key in others if key not in some and _PLACE.fullmatch(key)]
+        for name, value in some.items():
+            if name in others or _PLACE.fullmatch(name):
+                continue
+            match = next((p for p in places if p not in named and _same(value, others[p])), None)
+            if match is not None:
+                named |= {name, match}
+    return named
 
 
 def _same(left: object, right: object) -> bool:

@@ -192,6 +192,8 @@ class Entering:
             return ""
         units = self.true_units(places)
         coarse = max(unit, *units)
+        if self.is_of_another_function(coarse):
+            return ""
         if measure.error <= factor * 4 * coarse:
             if self.is_scaled(places, measure, coarse):
                 return " is scaled: its norm is further off than rounding brings"
@@ -374,6 +376,22 @@ class Entering:
         results = [measures[p] for p in self.judged.slots.outputs if p in measures]
         limit = max(factor * self.before, 8 * unit)
         return bool(results) and all(m.error <= limit and is_broken_alike(m) for m in results)
+
+    def is_of_another_function(self, unit: float) -> bool:
+        """Whether the other side calls another function, which makes the same of other operands.
+
+        Args:
+            unit: roundoff of the coarsest type that they went through.
+        """
+        pair, measures = self.judged.pair, self.past.measures
+        if pair.left.type == pair.right.type or pair.left.is_module or pair.left.phase != "forward":
+            return False
+        results = [measures[p] for p in self.judged.slots.outputs if p in measures]
+        even = explained_scale([], self.before, unit, all(m.exact for m in results))
+        return bool(results) and all(
+            m.error <= max(self.before, 2 * unit) and is_comparable(m) and abs(scale_of(m)) <= even
+            for m in results
+        )
 
     def is_exchanged(self) -> bool:
         """Whether operands of a sum or product, whose order is no matter, have changed places."""

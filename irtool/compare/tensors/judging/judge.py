@@ -38,6 +38,7 @@ from irtool.compare.tensors.judging.past import (
     is_broken_alike,
     is_mixed,
 )
+from irtool.compare.tensors.judging.rejoined import has_other_operands, reads_otherwise
 from irtool.compare.tensors.judging.verdict import Judged, Measured, Verdict
 from irtool.compare.tensors.measuring.measure import Measure
 from irtool.compare.tensors.model import Places, TensorRun
@@ -74,10 +75,15 @@ _SINGLE = 2.0**-24
 """Unit roundoff of single precision."""
 _BELOW_ALL = 2.0**-16
 """Relative error, if those before are as large, that no two functions of other names are within."""
+_MORE = 1.25
+"""How many times the error before a call of another name may be off by, and gives the same."""
 _TOLD_UNITS = 0.125
 """Units of half precision that a result may differ by if arguments do and inputs do not."""
 _UNSEEN_UNITS = 1 / 16
 """Units of the coarsest type before that figures of gradients hide, and sums of them show."""
+_ONE_FUNCTION = 2.0**-48
+"""Relative distance, in double precision, of what two names of one function make of the same."""
+_THE_SAME = ("equal bits", "equal figures", "carries error")
 _SIGNS = 0.02
 """Relative error from which a first step is more than the gradient's error."""
 _SHRINK = frozenset(("reduce", "norm", "softmax", "loss", "convolution"))
@@ -146,9 +152,16 @@ class Judge:
         why = self.otherwise.get(op.index, "")
         if why and op.phase == "forward" and op.call:
             self._calls_otherwise.add(op.call)
-        if not why and op.phase == "backward" and op.call in self._calls_otherwise:
+        if not why and op.phase == "backward" and self._is_computed_otherwise(op.call):
             why = "the gradient of a call that is computed in other parts"
         return why
+
+    def _is_computed_otherwise(self, call: str) -> bool:
+        """Whether a call has other operands on the other side, of which it makes the same."""
+        if call in self._calls_otherwise:
+            return True
+        forward = self.past.forward.get(call) if call and self.same_framework else None
+        return forward is not None and reads_otherwise(forward, self.measures)
 
     def _classify(self, judged: Judged) -> None:
         pair, slots, measures = judged.pair, judged.slots, self.measures
@@ -163,7 +176,9 @@ class Judge:
             return
         if outputs and outputs[0][1].equal and all(m.equal for _, m in (*inputs, *outputs)):
             alike = _alike([measure for _, measure in outputs])
-            judged.verdict = alike if _is_renamed(judged) else "attribute differs"
+            is_same = _is_renamed(judged) or _is_another_function(judged)
+            is_same = is_same or self._has_other_axes(judged)
+            judged.verdict = alike if is_same else "attribute differs"
             judged.error_in = judged.error_out = 0.0
             return
         if pair.left.type == "Parameter":
@@ -468,6 +483,8 @@ class Judge:
         left, right = judged.pair.left, judged.pair.right
         if left.phase != "forward" or judged.output is None or not measure.exact:
             return False
+        if has_other_operands(judged, self.measures):
+            return False  # what they make of the same is no matter
         columns = self.left.columns
         unit = coarsest([columns.dtypes[place] for place in left.tensors])
         if unit < _FINE or left.is_opaque or right.is_opaque:
@@ -534,23 +551,55 @@ class Judge:
         return coarsest(ours) != coarsest(theirs) and coarsest([*ours, *theirs]) > _FINE
 
     def _gives_the_same(self, judged: Judged, measure: Measure) -> bool:
-        """Whether a call of another name gives the same, or adds no error of its own."""
-        if not any(change.name == "operator" for change in judged.attributes):
+        """Whether a call of another name gives the same, or one whose axes have another order."""
+        has_other_axes = self._has_other_axes(judged)
+        if not _is_another_function(judged) and not has_other_axes:
             return False
-        if measure.equal or not _is_renamed(judged):
-            return measure.equal
-        if is_spelled_otherwise(judged.pair) and (
-            measure.exact or family(judged.pair.left.type) != "view"
-        ):
-            return True  # explained as rounding, and figures of views do not tell their order
-        rounding = max(LEAST_UNITS * _SINGLE, min(self.past.before(judged.pair.left), _BELOW_ALL))
-        if measure.exact and measure.error <= rounding:
+        is_view = family(judged.pair.left.type) == "view" and not has_other_axes
+        if measure.equal:
             return True
-        return measure.error <= _HANDED_ON * judged.error_in <= _HALF_ROUNDED
+        if is_spelled_otherwise(judged.pair) and (measure.exact or not is_view):
+            return True  # explained as rounding, and figures of views do not tell their order
+        carried = max(self.past.before(judged.pair.left), judged.error_in)
+        rounding = max(LEAST_UNITS * _SINGLE, min(_MORE * carried, _BELOW_ALL))
+        if measure.error <= rounding and (measure.exact or not is_view):
+            return True
+        if has_other_operands(judged, self.measures):
+            unit = coarsest([self.left.columns.dtypes[p] for p in judged.pair.left.outputs])
+            before = self.past.before(judged.pair.left)
+            even = explained_scale([], before, unit, measure.exact)
+            return measure.error <= max(before, 2 * unit) and abs(scale_of(measure)) <= even
+        if self._is_one_function(judged, measure):
+            return True
+        carried = _HANDED_ON * judged.error_in
+        return _is_renamed(judged) and measure.error <= carried <= _HALF_ROUNDED
+
+    def _is_one_function(self, judged: Judged, measure: Measure) -> bool:
+        """Whether two names are of one function, as ``pow(x, 2)`` and ``square(x)`` are.
+
+        Computed in double precision of the left inputs they make the same; gradients are those of
+        calls of which that was said.
+        """
+        op, other = judged.pair.left, judged.pair.right
+        if op.phase == "backward":
+            forward = self.past.forward.get(op.call)
+            return forward is not None and forward.verdict in _THE_SAME
+        if not measure.exact or judged.output is None or op.is_opaque or other.is_opaque:
+            return False
+        label = self.left.columns.labels[judged.output[0]]
+        return difference_of_functions(self.left, op, other, label) <= _ONE_FUNCTION
+
+    def _has_other_axes(self, judged: Judged) -> bool:
+        """Whether the axes of a result come in another order on the other side."""
+        shapes = [
+            (self.left.columns.shapes[a], self.right.columns.shapes[b])
+            for a, b in judged.slots.outputs
+        ]
+        return any(ours != theirs and sorted(ours) == sorted(theirs) for ours, theirs in shapes)
 
     def _is_declared_lower(self, judged: Judged, measure: Measure) -> bool:
-        """Of figures, which do not tell what rounding adds: whether the result's types say it."""
-        if measure.exact or judged.output is None or self.past.worst > HALF / 4:
+        """Whether types say it though the error came in with a cast, the first that rounds so."""
+        if judged.output is None or self.past.worst > HALF / 4:
             return False
         a, b = judged.output
         ours, theirs = self.left.columns.dtypes[a], self.right.columns.dtypes[b]
@@ -566,6 +615,11 @@ def _alike(outputs: Iterable[Measure]) -> Verdict:
 def _is_renamed(judged: Judged) -> bool:
     """Whether nothing about a call differs but what the operator is called."""
     return all(change.name == "operator" for change in judged.attributes)
+
+
+def _is_another_function(judged: Judged) -> bool:
+    """Whether the calls are of two functions, whose arguments say nothing of each other."""
+    return any(change.name == "operator" for change in judged.attributes)
 
 
 def _no_output(judged: Judged, floors: int, notes: Sequence[str]) -> None:

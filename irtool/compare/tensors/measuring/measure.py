@@ -13,6 +13,7 @@ from irtool.compare.tensors.measuring.sketch import distance
 from irtool.compare.tensors.measuring.stated import measure_stated
 from irtool.compare.tensors.measuring.values import (
     LEFT,
+    OTHER_SIZE,
     RIGHT,
     UNKNOWN,
     Files,
@@ -74,7 +75,8 @@ def measure_all(sides: Sides, schedule: Scheduler | None = None) -> list[Measure
     for place, one in zip(wanted, _measured(files, schedule or here), strict=True):
         measures[place] = one
         if one.note and not one.exact:
-            _note_unread(left, right, pairs[place], one.note)
+            if not one.note.endswith(OTHER_SIZE):
+                _note_unread(left, right, pairs[place], one.note)
             if has_figures(left, pairs[place][0]) and has_figures(right, pairs[place][1]):
                 stated.append(place)
     rest = measure_stated(left, right, [pairs[place] for place in stated])

@@ -67,6 +67,8 @@ _HUGE = 1e8
 MASKED, MASKING = -9.5e3, -6e4
 """Two elements are masked if neither is larger than the first, and one not than the second: masks
 that are added to scores are as small as -1e4, and the least of Float16 is -65504."""
+OTHER_SIZE = " elements"
+"""The end of the note of a pair of which both sides can be read, and are of two sizes."""
 LEFT, RIGHT = "left: ", "right: "
 """Begin the note of a pair of which one side cannot be read."""
 UNKNOWN = Measure(math.nan, math.nan, math.nan, False, -1, -1, False, "no values")
@@ -130,7 +132,7 @@ def measure_stored(left: Stored, right: Stored) -> Measure:
 
     size = left.size
     if size != right.size:
-        return UNKNOWN._replace(note=f"{size} against {right.size} elements")
+        return UNKNOWN._replace(note=f"{size} against {right.size}{OTHER_SIZE}")
     dot = np.dot
     ours = theirs = apart = 0.0
     broken = [0, 0]

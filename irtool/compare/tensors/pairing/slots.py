@@ -14,6 +14,10 @@ _SAME_TERM = 0.01
 """Relative difference of norms up to which operands of two sums are taken for one tensor."""
 
 
+_FACTORS = ("input.alpha", "input.value")
+"""What a sum may multiply a term by."""
+
+
 class Slots(NamedTuple):
     """Paired tensors of an operator pair, by place; the rest one side has alone."""
 
@@ -58,7 +62,9 @@ def is_fused_sum(pair: OpPair) -> bool:
         return False
     if not family(ours.type) == family(theirs.type) == "sum":
         return False
-    return ours.phase == "backward" or len(ours.inputs) != len(theirs.inputs)
+    if ours.phase == "backward" or len(ours.inputs) != len(theirs.inputs):
+        return True
+    return any((name in ours.attributes) != (name in theirs.attributes) for name in _FACTORS)
 
 
 def _same_terms(

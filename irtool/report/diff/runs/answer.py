@@ -70,7 +70,8 @@ class UlpHistogram(AnswerObject, frozen=True, kw_only=True):
     dtype: Annotated[str, doc("the coarser type of the two sides")]
     counts: dict[str, int]
     bias: Annotated[
-        float, doc("mean over root mean square of the difference: near 0 rounding, near 1 a shift")
+        float,
+        doc("mean over root mean square of the difference: 1 or -1 where all are shifted one way"),
     ]
 
 

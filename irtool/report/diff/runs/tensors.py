@@ -86,7 +86,7 @@ def _histogram_facts(histogram: Histogram) -> Iterator[tuple[str, Cell]]:
         if count
     )
     yield f"ulps ({histogram.dtype})", shown
-    yield "bias", f"{histogram.bias:+.2f} (near 0: rounding; near 1: a shift)"
+    yield "bias", f"{histogram.bias:+.2f} (near 1 or -1: all elements are shifted one way)"
 
 
 def _histogram_picture(histogram: Histogram) -> Picture:

@@ -74,6 +74,12 @@ def _addcdiv(call: Call) -> Array:
     return call.operand(0) + scale * call.operand(1) / call.operand(2)
 
 
+@computes("softplus")
+def _softplus(call: Call) -> Array:
+    beta = call.number("input.1", "input.beta", default=1.0)
+    return np.logaddexp(0, beta * call.operand(0)) / beta
+
+
 @computes("masked_fill", "masked_fill_", "maskedfill")
 def _masked_fill(call: Call) -> Array:
     return np.where(call.operand(1) != 0, call.operand(2), call.operand(0))
@@ -106,7 +112,6 @@ _UNARY: tuple[tuple[str, Callable[[Array], Array]], ...] = (
     ("relu", lambda x: np.maximum(x, 0)),
     ("sigmoid", _sigmoid),
     ("silu swish", lambda x: x * _sigmoid(x)),
-    ("softplus", lambda x: np.logaddexp(0, x)),
     ("cast to float half bfloat16 reshape clone view flatten contiguous", _same),
 )
 for _names, _function in _UNARY:
