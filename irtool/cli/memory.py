@@ -184,7 +184,9 @@ def memory_answered(asked: MemoryQuestion) -> Answered[MemoryView]:
     counted.sort(key=lambda one: (-one.memory.device_bytes.low, one.rank or 0))
     worst = counted[0]
     # Options are tried on the rank that needs most only.
-    plan = memory_plan(worst.memory, model, limit, layout.stages or 1)
+    parallel = layout.context.parallel
+    threshold = {} if parallel is None else {"threshold": parallel.threshold << 10}
+    plan = memory_plan(worst.memory, model, limit, layout.stages or 1, **threshold)
     classes = (replace(worst, plan=plan), *counted[1:])
     view = MemoryView(classes, limit, options.layers, options.servers, options.rows)
     wrong = any(one.dump.problems for one in ranks) or layout.context.contradictions

@@ -80,6 +80,32 @@ def test_a_file_that_mindspore_saved_for_the_network_is_legal_and_complete(
     assert answer["strategy_file"]["missing"] == []
 
 
+@pytest.mark.parametrize(
+    ("mode", "search", "is_passed_over"),
+    [
+        ("semi_auto_parallel", "sharding_propagation", True),
+        ("auto_parallel", "sharding_propagation", False),
+    ],
+)
+def test_semi_auto_mode_passes_over_a_file_keyed_by_operators(
+    mode: str, search: str, is_passed_over: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("check", LOOP, "--strategy", LOOP / "saved.json", "--parallel-mode", mode,
+             "--search-mode", search)  # fmt: skip
+    run(*words, "-f", "json")
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["strategy_file"]["passed_over"] is is_passed_over
+    run(*words)
+    assert ("passes over a file" in capsys.readouterr().out) is is_passed_over
+
+
+def test_semi_auto_mode_reads_a_file_keyed_by_parameters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run("check", BEGIN, "--strategy", SAVED / "dp4tp2.json", "-f", "json")
+    assert json.loads(capsys.readouterr().out)["strategy_file"]["passed_over"] is False
+
+
 def altered(tmp_path: Path, key: str, rows: list[list[int]] | None) -> Path:
     document = json.loads((LOOP / "saved.json").read_bytes())
     items = document["parallel_strategy_item"]

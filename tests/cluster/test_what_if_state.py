@@ -90,6 +90,21 @@ def test_a_weight_has_its_state_its_replicas_and_its_size_before_slicing() -> No
     assert a.gradient.op == "AllReduce"
 
 
+def test_the_threshold_of_the_run_says_which_weights_stay_whole() -> None:
+    """A weight as large as the threshold is sharded, one that is a byte smaller is not."""
+    b = next(one for one in weights(replicated(), B) if one.name == "b")
+    assert b.unshardable() == ""
+    above = next(one for one in weights(replicated(), B + 1) if one.name == "b")
+    assert above.unshardable().startswith("smaller than parallel_optimizer_threshold")
+    notes = [
+        option.note
+        for threshold in (32 << 10, 64 << 10)
+        for option in state_options(sharded(), threshold=threshold)
+        if option.switch == "parallel_optimizer_threshold"
+    ]
+    assert notes == ["1 weights below 32 KB", "1 weights below 64 KB"]
+
+
 def test_a_sharded_weight_is_gathered_and_its_gradient_scattered() -> None:
     a, b = weights(sharded())
     assert a.is_sharded

@@ -19,7 +19,7 @@ from irtool.cluster.what_if import (
 )
 from irtool.cluster.what_if.recompute import activation_options, recomputed_collectives
 from irtool.cluster.what_if.stages import ServedWeight, more_stages, served_weights
-from irtool.cluster.what_if.state import Weight, state_options, weights
+from irtool.cluster.what_if.state import THRESHOLD, Weight, state_options, weights
 from irtool.ir.dataclass import dataclass
 
 HOST_BANDWIDTH = 16e9
@@ -70,6 +70,7 @@ def memory_plan(
     limit: int | None = None,
     stages: int = 1,
     host_bandwidth: float = HOST_BANDWIDTH,
+    threshold: int = THRESHOLD,
 ) -> MemoryPlan:
     """Try every option on a device's memory.
 
@@ -79,11 +80,12 @@ def memory_plan(
         limit: bytes of the device, for which to look for sets of options.
         stages: pipeline stages now.
         host_bandwidth: bytes a second to and from the host.
+        threshold: bytes of a weight below which optimizer parallel leaves it whole.
     """
     schedule = recovered(memory.launched, memory.phases)
     micro = schedule.micro_batches if schedule else 1
-    held = weights(memory)
-    options = [*activation_options(memory), *state_options(memory, micro)]
+    held = weights(memory, threshold)
+    options = [*activation_options(memory), *state_options(memory, micro, threshold)]
     whole_run = (recomputed_collectives(memory), more_stages(memory, stages, micro))
     options += [option for option in whole_run if option is not None]
     price = prices(memory, machine, host_bandwidth)

@@ -40,6 +40,7 @@ class Weight:
         gather: the AllGather that puts the weight together where the optimizer is sharded.
         full_bytes: of the weight before it was sliced, None where nothing tells it.
         gradient_bytes: of its accumulated gradient alone.
+        threshold: bytes of a whole weight below which optimizer parallel leaves it whole.
     """
 
     tensor: StaticTensor
@@ -50,6 +51,7 @@ class Weight:
     gather: Collective | None
     full_bytes: int | None
     gradient_bytes: int
+    threshold: int = THRESHOLD
 
     @property
     def name(self) -> str:
@@ -61,8 +63,9 @@ class Weight:
         """Whether the optimizer is sharded over the replicas."""
         return self.gather is not None
 
-    def unshardable(self, threshold: int = THRESHOLD) -> str:
+    def unshardable(self, threshold: int | None = None) -> str:
         """Why the optimizer cannot be sharded for this weight; empty if it can."""
+        threshold = self.threshold if threshold is None else threshold
         if len(self.replicas) < 2:
             return "no other rank has this slice"
         shape = self.tensor.shape or ()
@@ -75,8 +78,8 @@ class Weight:
         return ""
 
 
-def weights(memory: Memory) -> tuple[Weight, ...]:
-    """The weights on this device."""
+def weights(memory: Memory, threshold: int = THRESHOLD) -> tuple[Weight, ...]:
+    """The weights on this device; ``threshold``: bytes below which they stay whole."""
     state: dict[str, int] = {}
     accumulated: dict[str, int] = {}
     cleared = _cleared(memory)
@@ -104,6 +107,7 @@ def weights(memory: Memory) -> tuple[Weight, ...]:
                 gathers.get(item.name),
                 full.get(item.name),
                 accumulated.get(item.name, 0) - cleared.get(ACCUMULATED + item.name, 0),
+                threshold,
             )
         )
     return tuple(held)
@@ -162,9 +166,11 @@ def _full(node: Node) -> int | None:
 # -- optimizer parallel ------------------------------------------------------------------------
 
 
-def state_options(memory: Memory, micro_batches: int = 1) -> Iterator[Option]:
+def state_options(
+    memory: Memory, micro_batches: int = 1, threshold: int = THRESHOLD
+) -> Iterator[Option]:
     """Options on weights, optimizer state and accumulated gradients."""
-    held = weights(memory)
+    held = weights(memory, threshold)
     sharded = [weight for weight in held if weight.is_sharded]
     if not sharded:
         yield from _optimizer_parallel(memory, held)
@@ -201,7 +207,7 @@ def _threshold(memory: Memory, held: tuple[Weight, ...]) -> Iterator[Option]:
             small,
             "parallel_optimizer_threshold",
             'parallel_optimizer_config={"parallel_optimizer_threshold": 0}',
-            f"{len(small)} weights below {THRESHOLD >> 10} KB",
+            f"{len(small)} weights below {small[0].threshold >> 10} KB",
         )
 
 

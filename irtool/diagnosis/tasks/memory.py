@@ -45,8 +45,14 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     fits = held.fits(limit) is not False
     if fits and needed < _SMALL:
         return
-    stages = subject.parallel.stages
-    plan = memory_plan(held, subject.machine, None if fits else limit, stages)
+    parallel = subject.parallel
+    plan = memory_plan(
+        held,
+        subject.machine,
+        None if fits else limit,
+        parallel.stages,
+        threshold=parallel.threshold << 10,
+    )
     if not fits:
         yield _too_much(subject, worst, limit, _remedy(plan, needed, limit))
         return

@@ -3,7 +3,9 @@
 A file *keyed by parameters* is asked for operators without a strategy of their own whose first
 trained weight it names (``ExtractStrategyAndInit`` of MindSpore's ``step_parallel.cc``); its other
 keys have no effect, and MindSpore does not say so.  A file *keyed by operators* replaces the search
-of sharding propagation: MindSpore compiles nothing where an operator has no entry.
+of sharding propagation: MindSpore compiles nothing where an operator has no entry.  In semi-auto
+mode it is passed over without a word, whoever gave operators their strategies (four networks and
+their plans, compiled by 2.7.0 with ``set_op_strategy_config("LOAD", …)`` in both modes).
 """
 
 from __future__ import annotations
@@ -80,6 +82,12 @@ class SavedCheck:
     entries: tuple[Entry, ...]
     missing: tuple[Node, ...]
     layouts: tuple[LayoutChange, ...]
+
+    @property
+    def is_passed_over(self) -> bool:
+        """Whether MindSpore would not read the file in the mode of the context."""
+        mode = self.report.context.mode
+        return self.file.keys == "operators" and mode == "semi_auto_parallel"
 
     def of(self, *effects: Effect) -> tuple[Entry, ...]:
         """The entries of some effects."""

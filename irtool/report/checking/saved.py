@@ -79,6 +79,14 @@ class SavedFile(AnswerObject, frozen=True, kw_only=True):
     path: str
     form: Annotated[str, doc("`json` or `protobuf`")]
     keys: Annotated[str, doc("`parameters` or `operators`: what its strategies are keyed by")]
+    passed_over: Annotated[
+        bool,
+        doc(
+            "keyed by operators, which MindSpore reads in `auto_parallel` by "
+            "`sharding_propagation`, while the context says `semi_auto_parallel`: what is said "
+            "holds for the other mode"
+        ),
+    ]
     entries: list[SavedEntry]
     missing: Annotated[list[str], doc("operators without an entry, where each needs one")]
     layouts: Annotated[
@@ -93,6 +101,7 @@ def saved_answer(saved: SavedCheck, before: FileChanges | None) -> SavedFile:
         path=saved.file.path,
         form=saved.file.form,
         keys=saved.file.keys,
+        passed_over=saved.is_passed_over,
         entries=[_entry(entry) for entry in saved.entries],
         missing=[node.id for node in saved.missing],
         layouts=[_changed(layout) for layout in saved.layouts],
@@ -164,6 +173,11 @@ def saved_blocks(
         if entries
     ]
     yield Facts([("file", f"{file.path} ({file.form})"), ("says", ", ".join(counts))])
+    if saved.is_passed_over:
+        yield Note(
+            "note: in semi_auto_parallel MindSpore passes over a file keyed by operators: it is "
+            "for auto_parallel with sharding_propagation, as which it was checked"
+        )
     rows: list[list[Cell]] = [
         [entry.key, _operators_text(entry), _rows_text(entry.before), _rows_text(entry.strategy)]
         for entry in used

@@ -17,7 +17,7 @@ from irtool.sharding.network.graphs import Use, where
 from irtool.sharding.network.received import NOT_TOLD, is_received, received_layout
 from irtool.sharding.network.sharded_nodes import has_strategy, primitive
 from irtool.sharding.network.strategies import Wanted
-from irtool.sharding.network.written import as_they_came
+from irtool.sharding.network.written import as_they_came, parsed_scopes
 
 NOTHING = "parallel_preprocessor.cc:InitReshapeOpInfo"
 
@@ -31,9 +31,10 @@ def judge_reshapes(analysis: Analysis) -> None:
     network = analysis.network
     nodes = where(analysis.order, lambda node: primitive(node) == "Reshape")
     pending = [node for node in nodes if has_strategy(network, node)]
+    parsed = parsed_scopes(network) if pending else frozenset[str]()
     for node in pending:
         call = call_of(network, node)
-        judged = _judged(analysis, node, call)
+        judged = _judged(analysis, node, call, parsed)
         analysis.judged[node] = judged
         for reason in judged.judgement.reasons:
             if judged.judgement.verdict == "illegal":
@@ -42,10 +43,10 @@ def judge_reshapes(analysis: Analysis) -> None:
                 analysis.doubt(reason.message, node)
 
 
-def _judged(analysis: Analysis, node: Node, call: NodeCall) -> Judged:
+def _judged(analysis: Analysis, node: Node, call: NodeCall, parsed: frozenset[str]) -> Judged:
     if call.missing or not call.call.tensors or not call.call.results:
         return _unknown(node, call, call.missing or "its shapes are not known")
-    search = _Search(analysis)
+    search = _Search(analysis, parsed)
     try:
         source = search.before(analysis.network.first(node))
         target = search.after(node, source)
@@ -115,8 +116,9 @@ def whole_layout(shape: tuple[int, ...], devices: int) -> TensorLayout:
 class _Search:
     """The search for the layouts around one Reshape."""
 
-    def __init__(self, analysis: Analysis) -> None:
+    def __init__(self, analysis: Analysis, parsed: frozenset[str]) -> None:
         self.analysis = analysis
+        self.parsed = parsed
         self.network = analysis.network
         self.from_parameter = False
         self.next_is_reshape = False
@@ -252,7 +254,7 @@ class _Search:
         """The layout that the first user wants, depth first; None if there is none."""
         uses = self.network.users_of(port)
         if isinstance(port, Node):
-            uses = as_they_came(port, uses)
+            uses = as_they_came(port, uses, self.parsed)
         else:
             uses = sorted(uses, key=lambda use: self.network.called(use.node) is not None)
         for use in uses:

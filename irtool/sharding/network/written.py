@@ -11,24 +11,27 @@ that order after the graph was made, and only the lines of Python still tell the
   source line of the user the operand is the result of a call, and no location of what is used now
   is that call.
 
-A graph that several calls use is copied for all of them but the last, and in a copy the users of
-what was taken out come in the graph's own order. Nodes of a copy are numbered in the order in which
-they compute; in what the parser made a value's number is larger than those of its users.
+The graph of a micro-batch in a pipeline is copied for all micro-batches but the last, after all of
+it stands in one graph: in a copy users come in the graph's own order. The names of what the parser
+made hold a ``$`` there (``CNode_191$y``), those of copies do not. Where no name tells, nodes of a
+copy are numbered in the order in which they compute; in what the parser made a value's number is
+larger than those of its users. A cell that is called several times is copied before its functions
+are put in, so that its users come as elsewhere.
 
-Source: compilations with MindSpore 2.7 of rotary embeddings by a constant of ones, and of values
-that operators, functions and cells use in all orders.
+Source: compilations with MindSpore 2.7 of rotary embeddings by a constant of ones, of values that
+operators, functions and cells use in all orders, and of experts in a pipeline.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from irtool.ir.comments import Location
 from irtool.ir.graph import Node
 from irtool.ir.statement import PrimitiveTarget
-from irtool.sharding.network.graphs import Use
+from irtool.sharding.network.graphs import Network, Use
 
 _OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.AugAssign)
 
@@ -39,14 +42,21 @@ NUMBERED = re.compile(r"CNode_(\d+)")
 """The name of a node that the user gave none."""
 
 
-def as_they_came(source: Node, uses: Sequence[Use]) -> Sequence[Use]:
+def parsed_scopes(network: Network) -> frozenset[str]:
+    """Scopes in which the names of nodes tell what the parser made from copies of it."""
+    nodes = (node for node in network.inputs if "$" in (node.name or ""))
+    return frozenset(node.scope or "" for node in nodes)
+
+
+def as_they_came(source: Node, uses: Sequence[Use], parsed: Container[str] = ()) -> Sequence[Use]:
     """The users of a node's result in the order in which they came to it.
 
     Args:
         source: the node.
         uses: its users, in the order in which a search of the graph comes across them.
+        parsed: the :func:`parsed_scopes` of the network.
     """
-    if len(uses) < 2:
+    if len(uses) < 2 or ((source.scope or "") in parsed and _is_of_a_copy(source, uses)):
         return uses
     made = {_place(location) for location in source.comments.locations}
 
@@ -103,6 +113,15 @@ def _defines(location: Location) -> bool:
     """Whether a location is a whole function, and no expression in it."""
     source = location.source or ""
     return source.removeprefix("/")[location.column or 0 :].startswith("def ")
+
+
+def _is_of_a_copy(source: Node, uses: Sequence[Use]) -> bool:
+    """Whether the numbered nodes around a value, the nearest first, are those of a copy."""
+    near = [source, *(use.node for use in uses)]
+    near += [user for use in uses for user in use.node.users]
+    near += [operand for operand in source.operands if isinstance(operand, Node)]
+    names = (node.name or "" for node in near if node.scope == source.scope)
+    return next(("$" not in name for name in names if NUMBERED.match(name)), False)
 
 
 def _is_copy(source: Node, user: Node) -> bool:

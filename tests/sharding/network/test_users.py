@@ -4,7 +4,8 @@
 ``whole_graphs.json.xz``. Values of a Reshape are used by primitives, operators of Python, functions
 and cells, before and behind each other (``functions``, ``cells``), and by helpers, methods, loops,
 ``*=``, behind StopGradient and a Cast that does nothing (``helpers``). ``differences`` unrolls two
-LSTM cells whose outputs are added and subtracted.
+LSTM cells whose outputs are added and subtracted. ``nested`` calls cells in cells several times,
+``experts`` is a stage of a pipeline whose micro-batches are copies of one graph.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import irtool
 from irtool.ir.graph import Node
 from irtool.sharding.network.graphs import network_of
-from irtool.sharding.network.written import as_they_came
+from irtool.sharding.network.written import as_they_came, parsed_scopes
 
 SIZE = "<Tensor[Float32], (8, 8)>"
 TURN = "return self.add(self.scale(x, self.one), self.turn(x))"
@@ -24,11 +24,13 @@ def users(
     around: str = "",
     inside: str = "",
     cells: tuple[str, str] = ("Default", "Default"),
+    also: frozenset[str] = frozenset(),
 ) -> list[str]:
     """The users of a Reshape: the sum of a line of the user's, and what stands before the sum.
 
     ``names``: those of the Reshape and of the sum. ``around``: location lines of functions that all
     stand in, ``inside``: of those that the sum alone stands in, ``cells``: that of all, the sum's.
+    ``also``: scopes of which other nodes tell what was parsed.
     """
     end = 8 + len(line)
     text = (
@@ -50,7 +52,8 @@ def users(
     network = network_of(irtool.loads(text, "net.ir"))
     reshape = next(node for node in network.inputs if node.op == "Reshape")
     assert isinstance(reshape, Node)
-    return [use.node.op for use in as_they_came(reshape, network.users_of(reshape))]
+    parsed = parsed_scopes(network) | also
+    return [use.node.op for use in as_they_came(reshape, network.users_of(reshape), parsed)]
 
 
 def test_who_was_given_it_instead_of_another_value_comes_last() -> None:
@@ -61,6 +64,20 @@ def test_in_a_copy_of_a_graph_users_come_in_its_own_order() -> None:
     copied, parsed = ("CNode_2969", "CNode_2973"), ("CNode_451$x", "CNode_433$x")
     assert users(TURN, "5, 12~30", copied) == ["Add", "Neg"]
     assert users(TURN, "5, 12~30", parsed) == ["Neg", "Add"]
+
+
+def test_in_the_copy_for_a_micro_batch_users_come_in_its_own_order() -> None:
+    """What the parser made has a ``$`` in its name, in the scopes that were copied."""
+    line, place = "return x + y", "5, 12~30"
+    copied = frozenset(("Default",))
+    for names, also, order in (
+        (("CNode_2246", "z"), copied, ["Add", "Neg"]),
+        (("x", "CNode_2246"), copied, ["Add", "Neg"]),
+        (("CNode_181$y", "z"), copied, ["Neg", "Add"]),
+        (("CNode_2246", "z"), frozenset[str](), ["Neg", "Add"]),
+        (("CNode_2246", "z"), frozenset(("Default/other",)), ["Neg", "Add"]),
+    ):
+        assert users(line, place, names, around=CONSTRUCT, also=also) == order
 
 
 def test_who_names_it_keeps_its_place() -> None:
