@@ -45,6 +45,7 @@ CAUSES = {
     "skip_blocks": ("GAT010", r"wired otherwise in blocks\.2: Add read"),
     "sum_blocks": ("GAT010", "ReduceMean → ReduceSum in _loss_fn-MSELoss"),
     "sharded_blocks": ("GAT008", r"^optimizer parallel was switched on: .*Float32\[32\] instead"),
+    "strategy_tables": ("GAT003", r"^Gather: in_strategy: \(\(4, 4\), .*→ \(\(16, 1\), \(1,\)\)"),
     "strategy_mixer": ("GAT003", r"→ \(\(2, 1, 1\), \(1, 2\)\) in stages\.2"),
 }
 """By what the golden network was changed to: the first finding's rule, and what it says."""

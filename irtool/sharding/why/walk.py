@@ -285,6 +285,11 @@ def _is_helper(op: str) -> bool:
     return operator_of(op).is_("helper")
 
 
+def is_helper_part(node: Node) -> bool:
+    """Whether MindSpore put a node around a sharded operator, to make up for its being sliced."""
+    return is_part(node) and _is_helper(node.op)
+
+
 def is_part(node: Node) -> bool:
     """Whether a node belongs to what an operator was replaced by when it was sharded."""
     return bool(node.instance_name and _PART.match(node.instance_name)) and node.op not in _MARKS

@@ -11,6 +11,7 @@ from irtool.linting.gate import GateFacts, GateRule
 from irtool.linting.gate.alike import alike_told_once
 from irtool.linting.gate.layers import in_changed_layer, layer_change, where
 from irtool.linting.rule import Threshold
+from irtool.sharding.why.walk import is_helper_part
 
 
 class ChangedStrategy(GateRule):
@@ -32,6 +33,7 @@ class ChangedStrategy(GateRule):
         "tests/linting/evidence/gate/strategy_gated.validate",
         "tests/linting/evidence/gate/strategy_dense.validate",
         "tests/linting/evidence/gate/strategy_mixer.validate",
+        "tests/linting/evidence/gate/strategy_tables.validate",
     )
     most_changed = Threshold(0, "operators", "up to so many changed operators are ignored")
 
@@ -47,6 +49,10 @@ class ChangedStrategy(GateRule):
         # What is differentiated follows what it is the gradient of.
         resharded = [
             pattern for pattern in resharded if pattern.first.phase == "forward"
+        ] or resharded
+        # What makes up for rows that are elsewhere is cut as the lookup is that it stands around.
+        resharded = [
+            pattern for pattern in resharded if not is_helper_part(pattern.first.node)
         ] or resharded
         if sum(len(pattern.edits) for pattern in resharded) <= self.most_changed:
             return

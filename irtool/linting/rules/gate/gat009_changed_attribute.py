@@ -13,6 +13,7 @@ from irtool.linting.gate import GateFacts, GateRule
 from irtool.linting.gate.alike import alike_told_once
 from irtool.linting.gate.layers import in_changed_layer, layer_change, where
 from irtool.operators.table import operator_of
+from irtool.sharding.why.walk import is_helper_part
 
 _KINDS = ("attribute changed", "constant changed")
 _ABSENT = "(none)"
@@ -61,6 +62,8 @@ class ChangedAttribute(GateRule):
                 continue
             if in_changed_layer(first, change) or not _means_something(pattern):
                 continue
+            if is_helper_part(first.node):
+                continue  # GAT003 tells that what it stands around is cut otherwise
             if _is_size(first):
                 continue  # GAT008 tells that weights or inputs have other shapes
             text = f"{first.node.op}: {pattern.detail}{where(pattern)}"
