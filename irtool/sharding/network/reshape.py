@@ -31,7 +31,8 @@ def judge_reshapes(analysis: Analysis) -> None:
     network = analysis.network
     nodes = where(analysis.order, lambda node: primitive(node) == "Reshape")
     pending = [node for node in nodes if has_strategy(network, node)]
-    parsed = parsed_scopes(network) if pending else frozenset[str]()
+    copies = pending and analysis.context.stages > 1
+    parsed = parsed_scopes(network) if copies else frozenset[str]()
     for node in pending:
         call = call_of(network, node)
         judged = _judged(analysis, node, call, parsed)

@@ -1,6 +1,6 @@
 """Users of a value in the order in which they came to it, and gradients, as compiled.
 
-``users.json.xz``: networks that MindSpore 2.7.0 compiled, with their source lines, in the form of
+``written.json.xz``: networks that MindSpore 2.7.0 compiled, with their source lines, in the form of
 ``whole_graphs.json.xz``. Values of a Reshape are used by primitives, operators of Python, functions
 and cells, before and behind each other (``functions``, ``cells``), and by helpers, methods, loops,
 ``*=``, behind StopGradient and a Cast that does nothing (``helpers``). ``differences`` unrolls two
@@ -22,7 +22,7 @@ from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from tests.sharding.network.compiled import compiled_launches, predicted_launches
 
-RECORDS = lzma.decompress((Path(__file__).parent / "users.json.xz").read_bytes())
+RECORDS = lzma.decompress((Path(__file__).parent / "written.json.xz").read_bytes())
 NETWORKS: dict[str, dict[str, Any]] = {record["name"]: record for record in json.loads(RECORDS)}
 
 
