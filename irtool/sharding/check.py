@@ -54,7 +54,11 @@ from irtool.sharding.network.report import (
 from irtool.sharding.network.reshape import judge_reshapes
 from irtool.sharding.network.sens import check_sens
 from irtool.sharding.network.strategies import Wanted
-from irtool.sharding.network.weights import Weight, check_users, trained_parameters, weights
+from irtool.sharding.network.weights import (
+    check_users,
+    trained_parameters,
+    weights,
+)
 from irtool.sharding.network.weights_across_stages import check_handed
 from irtool.sharding.own_code import own_code_of
 
@@ -82,34 +86,9 @@ def check(
     if not context.is_parallel:
         return CheckResult(True, context, ())
     analysis = analysis_of(network or network_of(dump), context)
-    inserted = inserted_node(analysis.network)
-    if inserted is not None:
-        analysis.doubt("the dump was taken after the parallel pass, its shapes are local", inserted)
+    if _is_of_no_begin(analysis, dump):
         return CheckResult(None, context, tuple(analysis.findings))
-    own = None if BEGIN in dump.path else own_code_of(dump)
-    if own is not None:
-        # Where MindSpore's own pass sees such a graph, it refuses it.
-        analysis.doubt(own.message, own.node)
-        return CheckResult(None, context, tuple(analysis.findings))
-    for problem in context.refusals():
-        analysis.refuse("context", problem, CONTEXT_CHECK, None)
-    if is_older(dump):
-        message = f"what was measured with MindSpore {VERSIONS} is taken for this older dump, too"
-        analysis.note(message, None)
-    judge_operators(analysis, instead or {})
-    _note_declared(analysis)
-    propagate_layouts(analysis)
-    judge_reshapes(analysis)
-    check_users(analysis)
-    parameters = weights(analysis)
-    check_handed(analysis, parameters)
-    check_accumulated(analysis, parameters)
-    check_positions(analysis)
-    check_sums(analysis)
-    check_result(analysis)
-    check_sens(analysis)
-    redistributions = redistribute(analysis)
-    check_noted_sizes(analysis, redistributions)
+    parameters, redistributions = _judge_network(analysis, dump, instead or {})
     every = _operators(analysis)
     operators = tuple(item for item in every if item.node not in analysis.foreign)
     broadcasts, norms = tuple(_broadcasts(analysis)), tuple(_norms(analysis))
@@ -131,7 +110,7 @@ def check(
             for item in redistributions
             if item.edge.consumer not in analysis.foreign
         ),
-        parameters=tuple(_parameter(weight) for weight in parameters),
+        parameters=tuple(parameters),
         dataset=tuple(
             DatasetReport(
                 item.input, item.parameter, item.layout.tensor_shape, item.slice, item.offset
@@ -147,6 +126,54 @@ def check(
         by_node={operator.node: operator for operator in operators},
         elsewhere={item.node: item for item in every if item.node in analysis.foreign},
     )
+
+
+def _is_of_no_begin(analysis: Analysis, dump: Dump) -> bool:
+    """Whether a dump is of another pass, or of code that the pass does not see; notes that."""
+    inserted = inserted_node(analysis.network)
+    if inserted is not None:
+        analysis.doubt("the dump was taken after the parallel pass, its shapes are local", inserted)
+        return True
+    own = None if BEGIN in dump.path else own_code_of(dump)
+    if own is not None:
+        # Where MindSpore's own pass sees such a graph, it refuses it.
+        analysis.doubt(own.message, own.node)
+    return own is not None
+
+
+def _judge_network(
+    analysis: Analysis, dump: Dump, instead: Mapping[Node, Wanted]
+) -> tuple[Sequence[ParameterReport], Sequence[Redistribution]]:
+    """All that MindSpore's pass looks at, in its order: operators, weights, what joins them.
+
+    Args:
+        analysis: takes what is found.
+        dump: that is judged.
+        instead: strategies or layouts in the place of those in the dump, by node.
+
+    Returns:
+        The weights as the pass slices them, and what it inserts on edges.
+    """
+    for problem in analysis.context.refusals():
+        analysis.refuse("context", problem, CONTEXT_CHECK, None)
+    if is_older(dump):
+        message = f"what was measured with MindSpore {VERSIONS} is taken for this older dump, too"
+        analysis.note(message, None)
+    judge_operators(analysis, instead)
+    _note_declared(analysis)
+    propagate_layouts(analysis)
+    judge_reshapes(analysis)
+    check_users(analysis)
+    parameters = weights(analysis)
+    check_handed(analysis, parameters)
+    check_accumulated(analysis, parameters)
+    check_positions(analysis)
+    check_sums(analysis)
+    check_result(analysis)
+    check_sens(analysis)
+    redistributions = redistribute(analysis)
+    check_noted_sizes(analysis, redistributions)
+    return parameters, redistributions
 
 
 def _note_declared(analysis: Analysis) -> None:
@@ -303,25 +330,6 @@ def _redistribution(item: Redistribution) -> RedistributionReport:
         operators=item.operators,
         why=item.why,
         replaces=item.replaces,
-    )
-
-
-def _parameter(weight: Weight) -> ParameterReport:
-    return ParameterReport(
-        name=weight.name,
-        parameter=weight.parameter,
-        shape=weight.shape,
-        slice=weight.slice,
-        base=weight.base,
-        layout=weight.layout,
-        mirror_ranks=weight.mirror_ranks,
-        gather_ranks=weight.gather_ranks,
-        scatter_ranks=weight.scatter_ranks,
-        user=weight.user,
-        why=weight.why,
-        role=weight.role,
-        weight=weight.weight,
-        is_read=weight.is_read,
     )
 
 

@@ -54,6 +54,21 @@ DECLARED_BY_USER = "self_define_shard"
 """The function of operators whose layouts MindSpore takes as they are, of unknown sizes, too."""
 
 
+def _with_its_strategy(
+    case: Case,
+    strategy: Strategy | None,
+    in_layout: Sequence[UserLayout | TensorLayout] | None,
+    out_layout: Sequence[UserLayout | TensorLayout] | None,
+) -> Case:
+    """A case with the user's layouts, or with the strategy that MindSpore makes without any."""
+    if in_layout is not None:
+        return _with_layouts(case, in_layout, out_layout)
+    if strategy is not None:
+        return case
+    made_here = () if _makes_its_own(case.rule) else batch_strategy(case)
+    return replace(case, strategy=made_here, generated=True)
+
+
 def judge(
     call: OperatorCall,
     strategy: Strategy | None,
@@ -93,11 +108,7 @@ def judge(
             return _without_rule(call, context)
         check_inputs(rule, call)
         case = Case(rule, call, used, context, out_strategy=out_strategy)
-        if in_layout is not None:
-            case = _with_layouts(case, in_layout, out_layout)
-        elif strategy is None:
-            made_here = () if _makes_its_own(rule) else batch_strategy(case)
-            case = replace(case, strategy=made_here, generated=True)
+        case = _with_its_strategy(case, strategy, in_layout, out_layout)
         used = case.strategy
         made = strategy is None and in_layout is None
         sharding = _sharding(case)

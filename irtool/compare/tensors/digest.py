@@ -172,6 +172,22 @@ def read_digest(path: str) -> tuple[list[TensorRun], Mapping[str, Any]]:
 
 
 def _read_unit(path: str, unit: Mapping[str, Any]) -> TensorRun:
+    columns = _read_columns(unit)
+    return TensorRun(
+        path,
+        "digest",
+        _one_of(unit["level"], _LEVELS),
+        str(unit["framework"]),
+        columns,
+        _read_operators(unit["operators"], len(columns)),
+        int(unit["rank"]),
+        None if unit["step"] is None else int(unit["step"]),
+        None if unit["graph"] is None else int(unit["graph"]),
+        order_known=bool(unit["order_known"]),
+    )
+
+
+def _read_columns(unit: Mapping[str, Any]) -> Columns:
     table = unit["tensors"]
     most, least, mean, norm = (
         [NAN if value is None else float(value) for value in table[name]]
@@ -204,6 +220,10 @@ def _read_unit(path: str, unit: Mapping[str, Any]) -> TensorRun:
     }
     if len(lengths) != 1:
         raise ValueError("columns of different lengths")
+    return columns
+
+
+def _read_operators(operators: Iterable[Mapping[str, Any]], tensors: int) -> list[Op]:
     ops = [
         Op(
             index,
@@ -219,23 +239,12 @@ def _read_unit(path: str, unit: Mapping[str, Any]) -> TensorRun:
             str(op["source"]),
             is_module=bool(op["module"]),
         )
-        for index, op in enumerate(unit["operators"])
+        for index, op in enumerate(operators)
     ]
     for op in ops:
-        if any(not 0 <= place < len(columns) for place in (*op.tensors, *op.parameters)):
+        if any(not 0 <= place < tensors for place in (*op.tensors, *op.parameters)):
             raise ValueError(f"{op.name}: tensors that are not there")
-    return TensorRun(
-        path,
-        "digest",
-        _one_of(unit["level"], _LEVELS),
-        str(unit["framework"]),
-        columns,
-        ops,
-        int(unit["rank"]),
-        None if unit["step"] is None else int(unit["step"]),
-        None if unit["graph"] is None else int(unit["graph"]),
-        order_known=bool(unit["order_known"]),
-    )
+    return ops
 
 
 _PHASES: tuple[Phase, ...] = get_args(Phase)

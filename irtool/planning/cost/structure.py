@@ -38,7 +38,7 @@ from irtool.sharding.network.received import is_received, received_layout
 from irtool.sharding.network.recomputation import recomputed
 from irtool.sharding.network.reshape import judge_reshapes
 from irtool.sharding.network.sharded_nodes import TIES, primitive
-from irtool.sharding.network.states import Weight, original_of
+from irtool.sharding.network.states import ParameterReport, original_of
 from irtool.sharding.network.weights import behind, weights
 
 
@@ -90,7 +90,7 @@ class Parameter:
     """
 
     name: str
-    weight: Weight
+    weight: ParameterReport
     owner: Ref | None
     mirror: Ref | None
     element: int
@@ -389,7 +389,7 @@ def _wanted(analysis: Analysis, edge: Edge) -> TensorLayout | None:
 
 
 def _parameters(
-    analysis: Analysis, symbols: _Symbols, all_weights: list[Weight]
+    analysis: Analysis, symbols: _Symbols, all_weights: list[ParameterReport]
 ) -> Iterator[Parameter]:
     """Weights that operators use, with their states."""
     users: dict[int, list[Ref]] = {}
@@ -429,7 +429,9 @@ def _parameters(
         )
 
 
-def _trained_operands(analysis: Analysis, all_weights: list[Weight]) -> dict[Node, list[int]]:
+def _trained_operands(
+    analysis: Analysis, all_weights: list[ParameterReport]
+) -> dict[Node, list[int]]:
     """By node the tensor operands that are weights with a gradient."""
     trained = {id(item.parameter) for item in all_weights if item.mirror_ranks is not None}
     return {
@@ -440,7 +442,7 @@ def _trained_operands(analysis: Analysis, all_weights: list[Weight]) -> dict[Nod
     }
 
 
-def _element(weight: Weight) -> int:
+def _element(weight: ParameterReport) -> int:
     type = weight.parameter.type
     return item_bytes(type.dtype if type is not None else None)
 

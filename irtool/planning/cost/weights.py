@@ -18,7 +18,7 @@ from irtool.planning.cost.costs import (
     update_seconds,
 )
 from irtool.planning.cost.structure import Parameter, Structure
-from irtool.sharding.network.states import Weight
+from irtool.sharding.network.states import ParameterReport
 from irtool.sharding.network.weights import shared_state
 
 
@@ -52,7 +52,9 @@ class WeightCost:
         return self.weights + self.gradients + self.states + self.accumulated
 
 
-def held_weight(structure: Structure, parameter: Parameter, judgement: Judgement | None) -> Weight:
+def held_weight(
+    structure: Structure, parameter: Parameter, judgement: Judgement | None
+) -> ParameterReport:
     """How a weight lies under a judgement of its owner: layout, slices, ranks that share it."""
     owner = parameter.owner
     weight = parameter.weight

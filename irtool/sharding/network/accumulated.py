@@ -15,7 +15,7 @@ from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import MICRO_BATCHES, SEEN_THROUGH, Analysis, real_source
 from irtool.sharding.network.graphs import Use
 from irtool.sharding.network.sharded_nodes import primitive
-from irtool.sharding.network.states import Weight
+from irtool.sharding.network.states import ParameterReport
 
 SUMMED = "step_parallel_utils.cc:CreateMirrorInput"
 IN_ONE_STAGE = "parallel_preprocessor.cc:MicroBatchPreProcess"
@@ -25,7 +25,7 @@ MOST = 200
 """Nodes that are looked at between an optimizer and the gradient that it is given."""
 
 
-def check_accumulated(analysis: Analysis, weights: Iterable[Weight]) -> None:
+def check_accumulated(analysis: Analysis, weights: Iterable[ParameterReport]) -> None:
     """Refuse micro-batches without sums of the gradients that ranks share, and sums of a whole.
 
     Sums are as long as the weight that operators see, unless ``gradient_accumulation_shard`` cuts
@@ -73,7 +73,7 @@ def _cuts_sums_of_inlined(analysis: Analysis) -> bool:
     return any(node.attribute(MICRO_BATCHES) is not None for node in network.inputs)
 
 
-def _given_whole(analysis: Analysis, weight: Weight) -> Node | None:
+def _given_whole(analysis: Analysis, weight: ParameterReport) -> Node | None:
     """What takes the part of a weight that is stored together with its gradient's whole sum."""
     if weight.slice == weight.base or analysis.context.accumulation_shard:
         return None

@@ -36,7 +36,7 @@ from irtool.sharding.network.received import HANDED_OVER, SEND, SLICE
 from irtool.sharding.network.recomputation import Recomputed
 from irtool.sharding.network.sharded_nodes import primitive
 from irtool.sharding.network.stages import serves_stage
-from irtool.sharding.network.states import Weight
+from irtool.sharding.network.states import ParameterReport
 from irtool.sharding.network.weights import behind, operators_behind, sums_by_server
 from irtool.sharding.network.weights_across_stages import is_reached
 
@@ -86,10 +86,10 @@ class StepCommunication:
     Attributes:
         op: the collective or transfer.
         ranks: who takes part; of a transfer sender and receiver.
-        bytes: what one rank puts in each time; None where a size is not known.
+        bytes: what one rank puts in each time; null where a size is not known.
         phase: when it runs.
         count: launches a step, before fusion.
-        why: what it is there for.
+        why: what it is there for; begins with "recomputed" for what recomputed cells do again.
     """
 
     op: str
@@ -143,7 +143,7 @@ class Inserted:
     """
 
     redistributions: tuple[Redistribution, ...]
-    weights: tuple[Weight, ...]
+    weights: tuple[ParameterReport, ...]
     others: tuple[StepCommunication, ...]
 
 
@@ -547,7 +547,7 @@ def _value_of(edge: Edge) -> Hashable:
 
 
 def _of_weights(
-    counter: _Counter, weights: Iterable[Weight]
+    counter: _Counter, weights: Iterable[ParameterReport]
 ) -> Iterator[tuple[str, StepCommunication]]:
     """Sums of gradients, and with optimizer parallel gathers of weights."""
     gradients = counter.gradients
@@ -582,7 +582,7 @@ def _of_weights(
             yield own, StepCommunication("AllReduce", ranks, size, "backward", count, why)
 
 
-def _scatters_of(counter: _Counter, weight: Weight) -> int:
+def _scatters_of(counter: _Counter, weight: ParameterReport) -> int:
     """How often a step reduces and scatters a gradient that an optimizer's shards share.
 
     Once, of the sum over all micro-batches; before each sum, where that is shared, too: there what
@@ -598,7 +598,7 @@ def _scatters_of(counter: _Counter, weight: Weight) -> int:
     return sum(map(counter.runs, users)) + back or 1
 
 
-def _mirrors_of(counter: _Counter, weight: Weight) -> tuple[bool, int]:
+def _mirrors_of(counter: _Counter, weight: ParameterReport) -> tuple[bool, int]:
     """Whether a weight's gradient is summed within graphs that are given it, and how often it is.
 
     The sum stands in each graph that uses the weight, and runs as often as that: once before all

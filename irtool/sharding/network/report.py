@@ -9,7 +9,6 @@ from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.finding import Finding
 from irtool.ir.graph import GraphParameter, Node
-from irtool.ir.parameter_roles import Role
 from irtool.operators.call import Strategy
 from irtool.operators.judgement import Judgement, Verdict
 from irtool.operators.layout import DeviceMatrix, Shape, TensorLayout, TensorMap
@@ -17,6 +16,7 @@ from irtool.sharding.network.calls import NodeCall
 from irtool.sharding.network.communications import Owner, StepCommunication
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.recomputation import Recomputed
+from irtool.sharding.network.states import ParameterReport
 from irtool.sharding.redistribution import RedistributionStep
 
 
@@ -102,34 +102,6 @@ class RedistributionReport:
     operators: tuple[RedistributionStep, ...] | None
     why: str = ""
     replaces: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ParameterReport:
-    """A parameter as the rank holds it.
-
-    ``mirror_ranks`` sum its gradient; with optimizer parallel ``gather_ranks`` gather the weight
-    before it is used, and ``scatter_ranks`` reduce and scatter its gradient; ``slice`` is what is
-    stored then, ``base`` what operators see. ``slice`` is None where it is not known. ``role``:
-    what it is; ``weight``: the weight that it belongs to, its own name for a weight. ``is_read``:
-    whether operators of this stage use it; else its optimizer only updates it, and nothing gathers
-    it.
-    """
-
-    name: str
-    parameter: GraphParameter
-    shape: Shape
-    slice: Shape | None
-    base: Shape | None
-    layout: TensorLayout | None
-    mirror_ranks: tuple[int, ...] | None
-    gather_ranks: tuple[int, ...] | None
-    scatter_ranks: tuple[int, ...] | None
-    user: Node | None
-    why: str = ""
-    role: Role = "weight"
-    weight: str = ""
-    is_read: bool = True
 
 
 @dataclass(frozen=True, slots=True)

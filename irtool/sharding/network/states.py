@@ -17,15 +17,25 @@ FACTORED = ("exp_avg_sq_row", "exp_avg_sq_col", "exp_avg_insta_row", "exp_avg_in
 
 
 @dataclass(frozen=True, slots=True)
-class Weight:
+class ParameterReport:
     """A parameter of the network as this rank holds it.
 
-    ``slice`` is what is stored: with optimizer parallel (``gather_ranks``) a part of ``base``, the
-    slice that operators see. ``mirror_ranks``: who sums this parameter's gradient (None: nobody).
-    ``scatter_ranks``: over whom the gradient is reduced and scattered. ``user``: the operator that
-    decided the layout. ``why``: why something is not known. ``role``: what it is; ``weight``: the
-    weight that it belongs to, its own name for a weight. ``is_read``: whether operators of this
-    stage use it; else its optimizer only updates it.
+    Attributes:
+        name: of the parameter.
+        parameter: of the dump.
+        shape: of the whole.
+        slice: what is stored: with optimizer parallel a part of ``base``; None: not known.
+        base: the slice that operators see.
+        layout: of the base.
+        mirror_ranks: who sums this parameter's gradient; None: nobody.
+        gather_ranks: with optimizer parallel, who gathers the weight before it is used.
+        scatter_ranks: over whom the gradient is reduced and scattered.
+        user: the operator that decided the layout.
+        why: why something is not known.
+        role: what it is.
+        weight: the weight that it belongs to, its own name for a weight.
+        is_read: whether operators of this stage use it; else its optimizer only updates it, and
+            nothing gathers it.
     """
 
     name: str
@@ -44,12 +54,16 @@ class Weight:
     is_read: bool = True
 
 
-def original_of(weight: Weight, weights: Mapping[str, Weight]) -> Weight | None:
+def original_of(
+    weight: ParameterReport, weights: Mapping[str, ParameterReport]
+) -> ParameterReport | None:
     """The weight that a state is kept for; None for what is kept for none."""
     return weights.get(weight.weight) if weight.weight != weight.name else None
 
 
-def like_original(analysis: Analysis, weight: Weight, weights: Mapping[str, Weight]) -> Weight:
+def like_original(
+    analysis: Analysis, weight: ParameterReport, weights: Mapping[str, ParameterReport]
+) -> ParameterReport:
     """A state as it lies; any other parameter as it is."""
     if weight.user is not None and not is_accumulated(weight.name):
         return weight
@@ -71,7 +85,7 @@ def like_original(analysis: Analysis, weight: Weight, weights: Mapping[str, Weig
     return weight if local is None else replace(weight, slice=local, base=local)
 
 
-def _factored(weight: Weight, original: Weight) -> Shape | None:
+def _factored(weight: ParameterReport, original: ParameterReport) -> Shape | None:
     """The slice of a state without one of its weight's last two dimensions, or None."""
     if not weight.name.startswith(FACTORED) or len(original.shape) < 2 or original.slice is None:
         return None
@@ -82,7 +96,9 @@ def _factored(weight: Weight, original: Weight) -> Shape | None:
     return None
 
 
-def _beside(analysis: Analysis, weight: Weight, weights: Mapping[str, Weight]) -> Weight | None:
+def _beside(
+    analysis: Analysis, weight: ParameterReport, weights: Mapping[str, ParameterReport]
+) -> ParameterReport | None:
     """The weight that an optimizer's operator updates together with this state."""
     by_parameter = {id(item.parameter): item for item in weights.values()}
     network = analysis.network

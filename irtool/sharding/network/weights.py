@@ -23,7 +23,7 @@ from irtool.sharding.network.received import (
     received_weight,
 )
 from irtool.sharding.network.sharded_nodes import primitive
-from irtool.sharding.network.states import Weight, like_original, original_of
+from irtool.sharding.network.states import ParameterReport, like_original, original_of
 
 UNTRAINED = frozenset({("BatchNorm", 3), ("BatchNorm", 4)})
 """Operands that are not trained, where nothing else tells: the running mean and variance."""
@@ -168,7 +168,7 @@ def _wanted(analysis: Analysis, use: Use) -> TensorLayout | None:
     return None if judged is None else judged.input_layout(use.position, use.item)
 
 
-def weights(analysis: Analysis) -> list[Weight]:
+def weights(analysis: Analysis) -> list[ParameterReport]:
     """All parameters of the entry that are weights and stay in this stage, in the dump's order."""
     entry = analysis.network.entry
     if entry is None:
@@ -176,7 +176,7 @@ def weights(analysis: Analysis) -> list[Weight]:
     updated = _trained(analysis)
     trained = None if updated is None else updated | _summed_up(analysis)
     mirrors = _mirrors(analysis, trained)
-    by_name: dict[str, Weight] = {}
+    by_name: dict[str, ParameterReport] = {}
     for parameter in entry.parameters:
         if not is_weight(parameter):
             continue
@@ -195,7 +195,7 @@ def weights(analysis: Analysis) -> list[Weight]:
             why = weight.why or (ASSUMED if trained is None else "")
             weight = replace(weight, mirror_ranks=ranks, why=why)
         by_name[parameter.name] = weight
-    own: dict[str, Weight] = {}
+    own: dict[str, ParameterReport] = {}
     for name, weight in by_name.items():
         if not _is_foreign(analysis, weight, by_name):
             own[name] = weight
@@ -204,7 +204,9 @@ def weights(analysis: Analysis) -> list[Weight]:
     return [like_original(analysis, weight, own) for weight in own.values()]
 
 
-def _is_foreign(analysis: Analysis, weight: Weight, by_name: dict[str, Weight]) -> bool:
+def _is_foreign(
+    analysis: Analysis, weight: ParameterReport, by_name: dict[str, ParameterReport]
+) -> bool:
     """Whether only operators of other stages use a weight (or that which it is a state of)."""
     if not analysis.foreign:
         return False
@@ -213,7 +215,9 @@ def _is_foreign(analysis: Analysis, weight: Weight, by_name: dict[str, Weight]) 
     return bool(users) and users <= analysis.foreign
 
 
-def _is_updated(weight: Weight, by_name: dict[str, Weight], updated: set[int] | None) -> bool:
+def _is_updated(
+    weight: ParameterReport, by_name: dict[str, ParameterReport], updated: set[int] | None
+) -> bool:
     """Whether this stage's optimizer updates a weight (or that which it is a state of).
 
     Where stages share lazily inlined cells MindSpore leaves the updates of one or the other weight
@@ -224,11 +228,11 @@ def _is_updated(weight: Weight, by_name: dict[str, Weight], updated: set[int] | 
     return updated is not None and id(original.parameter) in updated
 
 
-def weight_of(analysis: Analysis, parameter: GraphParameter) -> Weight:
+def weight_of(analysis: Analysis, parameter: GraphParameter) -> ParameterReport:
     """How a weight lies, and who shares its optimizer's states; not yet who sums its gradient."""
     shape = (parameter.type.dimensions if parameter.type else None) or ()
     known = parameter_roles(analysis.network.dump).get(parameter.name)
-    plain = Weight(
+    plain = ParameterReport(
         parameter.name,
         parameter,
         shape,
@@ -330,11 +334,13 @@ def _care_user_here(analysis: Analysis, port: Port, seen: set[int]) -> Use | Non
 # -- optimizer parallel ------------------------------------------------------------------------
 
 
-def _optimizer_parallel(analysis: Analysis, weight: Weight) -> Weight:
+def _optimizer_parallel(analysis: Analysis, weight: ParameterReport) -> ParameterReport:
     return shared_state(weight, analysis.context, analysis.operators)
 
 
-def shared_state(weight: Weight, context: ParallelContext, operators: Context) -> Weight:
+def shared_state(
+    weight: ParameterReport, context: ParallelContext, operators: Context
+) -> ParameterReport:
     """Cut a replicated weight along its first dimension over those who hold the same slice."""
     layout = weight.layout
     if not context.parallel_optimizer or layout is None or not weight.base:
@@ -370,7 +376,7 @@ def shared_state(weight: Weight, context: ParallelContext, operators: Context) -
     )
 
 
-def _bytes(weight: Weight) -> int:
+def _bytes(weight: ParameterReport) -> int:
     """Bytes of the whole weight, the unsliced one."""
     count = 1
     for size in weight.shape:

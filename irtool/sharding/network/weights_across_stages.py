@@ -20,7 +20,7 @@ from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.graphs import Network, depends_on
 from irtool.sharding.network.received import RECEIVE, SEND, brings_weight, received_slice
 from irtool.sharding.network.sharded_nodes import primitive
-from irtool.sharding.network.states import Weight
+from irtool.sharding.network.states import ParameterReport
 from irtool.sharding.network.weights import (
     behind,
     handed_weight,
@@ -49,7 +49,7 @@ class _HandedUse(NamedTuple):
     given: bool
 
 
-def check_handed(analysis: Analysis, weights: Iterable[Weight]) -> None:
+def check_handed(analysis: Analysis, weights: Iterable[ParameterReport]) -> None:
     """Refuse weights that can't be handed to another stage; doubt those that come cut otherwise."""
     if analysis.context.stages == 1:
         return
@@ -75,7 +75,7 @@ def check_handed(analysis: Analysis, weights: Iterable[Weight]) -> None:
             analysis.refuse("handed-weight", message, NO_PARAMETER, receive)
 
 
-def _check_sends(analysis: Analysis, weights: Iterable[Weight]) -> None:
+def _check_sends(analysis: Analysis, weights: Iterable[ParameterReport]) -> None:
     """Refuse a weight that goes to several stages, where optimizer parallel leaves its mirror.
 
     The mirror of one rank, too, which is kept where micro-batches meet optimizer parallel.

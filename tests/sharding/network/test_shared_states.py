@@ -13,7 +13,7 @@ from irtool.ir.types import Abstract, ScalarType, Shape, TensorType
 from irtool.operators.layout import TensorLayout
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.states import Weight
+from irtool.sharding.network.states import ParameterReport
 from irtool.sharding.network.weights import shared_state
 
 MATRIX, MAP = (4, 2), (-1, 0)
@@ -26,12 +26,12 @@ def shared(
     dtype: str = "Float32",
     entries: tuple[int, ...] = MAP,
     **options: object,
-) -> Weight:
+) -> ParameterReport:
     values = {"parallel_optimizer": True, "threshold": 0, **options}
     context = ParallelContext(8, rank=rank, **values)  # type: ignore[arg-type]
     layout = TensorLayout(MATRIX, entries, shape)
     kind = Abstract(TensorType(ScalarType(dtype)), Shape(shape))
-    weight = Weight(
+    weight = ParameterReport(
         "layer.w", GraphParameter(1, "w", "main", kind), shape, layout.slice_shape,
         layout.slice_shape, layout,
     )  # fmt: skip
