@@ -49,6 +49,7 @@ class AnswerForm(str, Enum):
 
     table = "table"
     json = "json"
+    csv = "csv"
     html = "html"
 
 
@@ -57,6 +58,7 @@ class DrawnForm(str, Enum):
 
     table = "table"
     json = "json"
+    csv = "csv"
     svg = "svg"
     html = "html"
 
@@ -66,6 +68,7 @@ class DocumentForm(str, Enum):
 
     table = "table"
     json = "json"
+    csv = "csv"
     html = "html"
     markdown = "markdown"
 
@@ -75,6 +78,7 @@ class JudgedForm(str, Enum):
 
     table = "table"
     json = "json"
+    csv = "csv"
     html = "html"
     sarif = "sarif"
     github = "github"
@@ -217,6 +221,11 @@ def write_answer(
             output.write(piece)
     elif markdown is not None and form.value == "markdown":
         output.write(markdown())
+    elif form.value == "csv":
+        from irtool.report.csv import csv_pieces
+
+        for piece in csv_pieces(report(False)):
+            output.write(piece)
     elif form.value == "svg":
         output.write(f"{_picture(report(True)).rstrip()}\n")
     else:

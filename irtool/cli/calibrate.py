@@ -48,6 +48,7 @@ class Format(str, Enum):
 
     table = "table"
     json = "json"
+    csv = "csv"
     html = "html"
     toml = "toml"
 

@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from irtool.cli import complete
 from irtool.cli import options as shared
 from irtool.cli.answering import Answered, FindingsForm, JudgedForm, tell, write_findings
+from irtool.cli.configuration import Configuration
 from irtool.cli.context import NO_DEVICES, ContextArguments, context_command, parallel_of
 from irtool.cli.declared import with_options
 from irtool.cli.failing import fails
-from irtool.cli.inputs.begin import begin_of, context_of, dumps_for_why, is_later, later_dump
+from irtool.cli.inputs.begin import (
+    begin_of,
+    context_of,
+    context_of_any,
+    dumps_for_why,
+    is_later,
+    later_dump,
+)
 from irtool.cli.inputs.dumps import read_statements
 from irtool.cli.output import Output
 from irtool.cli.parameters import Argument, Option
@@ -33,6 +41,7 @@ from irtool.report.checking.answer import WhyAnswer, check_answer
 from irtool.report.checking.report import CheckView, check_report, instead_texts
 from irtool.report.checking.why import node_cause, why_report
 from irtool.report.model import Report
+from irtool.report.run_answer import context_fields
 from irtool.sharding.against import Comparison, compare
 from irtool.sharding.check import check, of_what_was_read
 from irtool.sharding.network.report import CheckResult
@@ -344,9 +353,19 @@ def why_answered(asked: CheckQuestion, why: str) -> Answered[list[Cause]]:
     before = checked.dump.path if checked is not None else None
     title = f"check --why {why}: {dump.path}"
     unknown = any(cause.kind == "unknown" for cause in causes)
+
+    def answer() -> WhyAnswer:
+        context = (
+            context_of_any(InputFile(later), Configuration(), dump)
+            if checked is None
+            else checked.context
+        )
+        why_there = [node_cause(cause, found) for cause in causes]
+        return WhyAnswer(**context_fields(context), path=dump.path, why=why_there)
+
     return Answered(
         causes,
-        lambda: WhyAnswer(path=dump.path, why=[node_cause(cause, found) for cause in causes]),
+        answer,
         lambda is_page: why_report(title, causes, before, options.limit, dump, is_page, found),
         RunContext(None),
         status=fails(options.fail_on, "info" if unknown and not options.allow_unknown else None),

@@ -42,6 +42,7 @@ class Format(str, Enum):
 
     table = "table"
     json = "json"
+    csv = "csv"
     html = "html"
     perfetto = "perfetto"
 

@@ -128,18 +128,15 @@ AllowUnknown = Annotated[
     bool,
     Option("--allow-unknown", help="Exit 0 even if a part could not be judged."),
 ]
-AnswerFormat = Annotated[
-    AnswerForm, Option("--format", "-f", help="table is for people.", group=OUTPUT)
-]
-DrawnFormat = Annotated[
-    DrawnForm, Option("--format", "-f", help="table is for people.", group=OUTPUT)
-]
+_FORM = Option("--format", "-f", help="table is for people, csv for spreadsheets.", group=OUTPUT)
+AnswerFormat = Annotated[AnswerForm, _FORM]
+DrawnFormat = Annotated[DrawnForm, _FORM]
 JudgedFormat = Annotated[
     JudgedForm,
     Option(
         "--format",
         "-f",
-        help="table is for people, sarif to junit are for CI.",
+        help="table is for people, csv for spreadsheets, sarif to junit for CI.",
         group=OUTPUT,
     ),
 ]
@@ -152,10 +149,7 @@ FindingsFormat = Annotated[
         group=OUTPUT,
     ),
 ]
-DocumentFormat = Annotated[
-    DocumentForm,
-    Option("--format", "-f", help="table is for people.", group=OUTPUT),
-]
+DocumentFormat = Annotated[DocumentForm, _FORM]
 Assumptions = Annotated[
     bool,
     Option("--assumptions", help="List all that the answer takes for granted.", group=OUTPUT),

@@ -214,7 +214,11 @@ def _rounds(stages: int, micro: int, chunks: Sequence[int], kind: Kind) -> list[
 
 @dataclass(frozen=True, slots=True)
 class StageTimes:
-    """Seconds of one micro-batch on a stage; ``send`` to hand on its result or gradient."""
+    """Seconds of one micro-batch on a stage, modelled.
+
+    Attributes:
+        send: to hand its result or gradient to another stage.
+    """
 
     forward: float
     backward: float

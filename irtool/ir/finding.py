@@ -21,10 +21,13 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A place in the user's Python code; lines and columns count from 1, None where unknown.
+    """A line of the user's Python; lines and columns count from 1.
 
-    ``path`` is as the dump or the log prints it, or where the file was found; ``text`` is the
-    statement.
+    Attributes:
+        path: where the file was found here, else as the dump or the log prints it.
+        column: null: not known.
+        end_column: exclusive.
+        text: the statement.
     """
 
     path: str
@@ -51,7 +54,11 @@ CONSEQUENCE = "consequence, "
 
 @dataclass(frozen=True, slots=True)
 class RelatedPlace:
-    """Another place that a finding is about, with what it has to do with it."""
+    """Another place that a finding is about.
+
+    Attributes:
+        message: what it has to do with the finding.
+    """
 
     message: str
     file: str
@@ -181,7 +188,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdText:
-    """A number that decides when a rule speaks, as documents show it."""
+    """A number that decides when a rule speaks."""
 
     name: str
     default: int | float

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -77,7 +78,8 @@ def _is_listed(value: object) -> bool:
     """Whether it is a list with an object in it."""
     if not isinstance(value, list | tuple) or not value:
         return False
-    return isinstance(cast("Sequence[object]", value)[0], AnswerObject | Mapping)
+    first = cast("Sequence[object]", value)[0]
+    return isinstance(first, AnswerObject | Mapping) or is_dataclass(first)
 
 
 def _text(value: object) -> str:

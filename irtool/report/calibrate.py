@@ -238,7 +238,7 @@ def _links_table(calibration: Calibration) -> Table:
         ]
         for fit in calibration.fits
     ]  # fmt: skip
-    return Table("links as measured", columns, rows, note="errors are of rows that were held back")
+    return Table("Links as measured", columns, rows, note="Errors are of rows that were held back")
 
 
 def _groups_table(calibration: Calibration) -> Table:
@@ -256,7 +256,7 @@ def _groups_table(calibration: Calibration) -> Table:
         for fit in calibration.groups
     ]  # fmt: skip
     return Table(
-        "collectives as measured", columns, rows,
+        "Collectives as measured", columns, rows,
         note="bandwidth: bytes of the whole array a second; other groups go by their links",
     )  # fmt: skip
 
@@ -275,7 +275,7 @@ def _sizes_table(calibration: Calibration) -> Table:
         for fit in calibration.groups
         for size, seconds in fit.sizes
     ]  # fmt: skip
-    return Table("collectives by size", columns, rows)
+    return Table("Collectives by size", columns, rows)
 
 
 def _kinds_table(calibration: OperatorCalibration) -> Table:
@@ -294,7 +294,7 @@ def _kinds_table(calibration: OperatorCalibration) -> Table:
             fit.error, fit.worst,
         ])  # fmt: skip
     return Table(
-        "operators as measured", columns, rows,
+        "Operators as measured", columns, rows,
         noun="kind",
         note="errors are of sizes that were held back; of one size: all kinds' figures, scaled",
     )  # fmt: skip

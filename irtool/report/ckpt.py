@@ -305,7 +305,7 @@ def ranks_table(conversion: Conversion, limit: int | None) -> Table:
         asked = one.refused or ranks_text(one.mindspore or ())
         rows.append([one.rank, ranks_text(one.needed), asked, _moved_cell(conversion.moved([one]))])
     most = rows_shown(limit)
-    return Table("what each rank of the new layout reads", columns, rows, noun="rank", most=most)
+    return Table("What each rank of the new layout reads", columns, rows, noun="rank", most=most)
 
 
 def _moved_cell(moved: Moved) -> Cell:
@@ -331,7 +331,7 @@ def _parameters_table(view: CkptView) -> Table:
             rows.append([name, shape, before.get(name, "whole"), after.get(name, "whole"), share])
     note = "from others: of what all ranks hold of it after the change"
     return Table(
-        "parameters that lie otherwise", columns, rows,
+        "Parameters with another layout", columns, rows,
         noun="parameter", most=rows_shown(view.limit), note=note,
     )  # fmt: skip
 

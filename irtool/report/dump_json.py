@@ -15,6 +15,7 @@ from irtool.ir.graph import Graph, GraphParameter, Node
 from irtool.ir.values import Attributes
 from irtool.report.answer import AnswerObject, Json, doc, opened_text
 from irtool.report.json import json_list, json_text, json_value, type_text
+from irtool.report.run_answer import RunAnswer, no_context
 from irtool.syntax import query_fields as fields
 from irtool.syntax.printer import print_value
 
@@ -108,25 +109,27 @@ class DumpFile(AnswerObject, frozen=True, kw_only=True):
     graphs: Sequence[DumpGraph]
 
 
-class ParseAnswer(
-    AnswerObject, frozen=True, kw_only=True, tag_field="schema", tag="irtool.parse/1"
-):
+class ParseAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.parse/1"):
     r"""What is in dumps, written as it is made: memory stays that of one dump.
 
     Numbers that JSON lacks are the texts `"NaN"`, `"Infinity"` and `"-Infinity"`. Texts are ASCII
     with `\u` escapes; a byte that is not UTF-8 comes as a lone surrogate, `\udc80` to `\udcff`,
     as Python's `surrogateescape` has it. Where nothing at all could be read, nothing is written and
     the exit status is 2. `--format ndjson` gives the same node objects one a line, each with
-    `file`, `pass`, `rank` and `graph` before it.
+    `file`, `pass`, `rank` and `graph` before it. The context is empty: what is said rests on the
+    dumps alone.
     """
 
     files: Sequence[DumpFile]
 
 
 class GroupsAnswer(
-    AnswerObject, frozen=True, kw_only=True, tag_field="schema", tag="irtool.parse.groups/1"
+    RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.parse.groups/1"
 ):
-    """`--group-by`: how many nodes have the same values of some fields, and how many bytes."""
+    """`--group-by`: how many nodes have the same values of some fields, and how many bytes.
+
+    The context is empty: what is said rests on the dumps alone.
+    """
 
     by: Annotated[Sequence[str], doc("the fields")]
     groups: Annotated[
@@ -201,7 +204,7 @@ def _problem(finding: Finding) -> ReadProblem:
 
 def files_text() -> str:
     """The beginning of an answer, up to its files."""
-    return opened_text(ParseAnswer(files=()), "files")
+    return opened_text(ParseAnswer(**no_context(), files=()), "files")
 
 
 def dump_pieces(

@@ -23,6 +23,7 @@ from irtool.report.model import (
     number_column,
     text_column,
 )
+from irtool.report.run_answer import RunAnswer, no_context
 from irtool.report.text import shortened
 
 _MOST_FRAMES = 12
@@ -101,7 +102,7 @@ class LogFinding(AnswerObject, frozen=True, kw_only=True):
 
 
 class ExplainAnswer(
-    AnswerObject, frozen=True, kw_only=True, tag_field="schema", tag="irtool.explain/1"
+    RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.explain/1"
 ):
     """What logs and an `analyze_fail.ir` say: causes first, in a role by the time in the logs."""
 
@@ -113,6 +114,7 @@ class ExplainAnswer(
 def explain_answer(explanation: Explanation) -> ExplainAnswer:
     """The answer for scripts."""
     return ExplainAnswer(
+        **no_context(),
         left_out=explanation.left_out,
         files=[_file(item) for item in explanation.files],
         findings=[_log_finding(finding) for finding in explanation.findings],

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
+from irtool.cluster.context.model import RunContext
 from irtool.ir.units import plural
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.model import Answer, Cell, Report, Table, text_column
+from irtool.report.run_answer import RunAnswer, context_fields
 
 if TYPE_CHECKING:
     from irtool.compare.history import Event, Moment
@@ -42,7 +44,7 @@ class HistoryMoment(AnswerObject, frozen=True, kw_only=True):
 
 
 class HistoryAnswer(
-    AnswerObject, frozen=True, kw_only=True, tag_field="schema", tag="irtool.parse.history/1"
+    RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.parse.history/1"
 ):
     """A node's history over the passes of one compilation."""
 
@@ -51,9 +53,19 @@ class HistoryAnswer(
     moments: list[HistoryMoment]
 
 
-def history_answer(path: str, asked: str, moments: Sequence[Moment]) -> HistoryAnswer:
-    """A history, for scripts."""
+def history_answer(
+    path: str, asked: str, moments: Sequence[Moment], context: RunContext
+) -> HistoryAnswer:
+    """A history, for scripts.
+
+    Args:
+        path: of the dump or run folder.
+        asked: the node, as it was asked for.
+        moments: what each pass did.
+        context: that the compilation was made for.
+    """
     return HistoryAnswer(
+        **context_fields(context),
         path=path,
         node=asked,
         moments=[

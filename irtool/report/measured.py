@@ -299,7 +299,7 @@ def _facts(step: MeasuredStep) -> Iterator[tuple[str, str]]:
         exposed, hidden = last.exposed / 1e6, last.hidden / 1e6
         yield "communication", f"{seconds_text(exposed)} exposed, {seconds_text(hidden)} hidden"
     if step.scale is not None:
-        yield "model", f"{step.scale:.3g} measured seconds for one of {step.machine.name}"
+        yield "model", f"times are {step.scale:.3g} times those modelled for {step.machine.name}"
 
 
 def _notes(step: MeasuredStep) -> Iterator[str]:
@@ -329,7 +329,7 @@ def _steps_table(step: MeasuredStep, limit: int | None) -> Table:
             totals.wall, totals.computing, totals.exposed, totals.hidden, totals.idle))]
         for totals in step.profile.steps
     ]  # fmt: skip
-    return Table("steps", columns, rows, noun="step", most=rows_shown(limit, USUAL_ROWS))
+    return Table("Steps", columns, rows, noun="step", most=rows_shown(limit, USUAL_ROWS))
 
 
 def _slower_table(step: MeasuredStep, place: int, limit: int | None) -> Table:
@@ -347,7 +347,7 @@ def _slower_table(step: MeasuredStep, place: int, limit: int | None) -> Table:
         ]
         for operator in step.slower_in(place)
     ]  # fmt: skip
-    title = f"what made step {step.profile.steps[place].name}, the slowest, longer than usual"
+    title = f"What made step {step.profile.steps[place].name}, the slowest, longer than usual"
     return Table(title, columns, rows, noun="operator", most=rows_shown(limit, _SLOWER_ROWS))
 
 
@@ -366,7 +366,7 @@ def _shares_table(step: MeasuredStep, kind: str, limit: int | None) -> Table:
         for name, (seconds, modelled) in step.by(kind).items()
     ]
     most = rows_shown(limit, USUAL_ROWS)
-    return Table(f"measured by {kind}", columns, rows, noun=kind, most=most)
+    return Table(f"Measured by {kind}", columns, rows, noun=kind, most=most)
 
 
 def _furthest_table(step: MeasuredStep, limit: int | None) -> Table:
@@ -391,7 +391,7 @@ def _furthest_table(step: MeasuredStep, limit: int | None) -> Table:
                 place_text(operator.node),
             ]
         )
-    title = "furthest from the model, scaled to the same step"
+    title = "Furthest from the model, scaled to the same step"
     return Table(title, columns, rows, noun="operator", most=rows_shown(limit, USUAL_ROWS))
 
 
@@ -406,4 +406,4 @@ def _modelled_table(modelled: ModelledStep, limit: int | None) -> Table:
     ranked: Sequence[tuple[str, float]] = sorted(by_op.items(), key=lambda pair: -pair[1])
     rows: list[list[Cell]] = [[op, total, ratio(total, modelled.total)] for op, total in ranked]
     most = rows_shown(limit, USUAL_ROWS)
-    return Table("by operator, modelled", columns, rows, noun="operator", most=most)
+    return Table("Modelled by operator", columns, rows, noun="operator", most=most)

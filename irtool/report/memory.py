@@ -903,7 +903,7 @@ def _recipe_text(options: Sequence[Option]) -> str:
 def _unshardable_table(plan: MemoryPlan) -> Table:
     columns = [
         text_column("weight"), number_column("bytes", "bytes"), number_column("replicas"),
-        text_column("why"),
+        text_column("why", rank=1),
     ]  # fmt: skip
     rows: list[list[Cell]] = [
         [weight.name, Amount(weight.tensor.bytes, "bytes"), len(weight.replicas), why]

@@ -9,10 +9,11 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
 from irtool.cluster.matching import shape_text
 from irtool.cluster.pipeline import Pipeline, Stage
+from irtool.cluster.pipeline.advice import Advice
 from irtool.cluster.pipeline.cut import Cut
 from irtool.cluster.pipeline.measured import MeasuredStage
-from irtool.cluster.pipeline.stage_transfers import Direction, Unmatched
-from irtool.cluster.schedule import Schedule, ScheduleName, TimedTask
+from irtool.cluster.pipeline.stage_transfers import Transfer, Unmatched
+from irtool.cluster.schedule import Schedule, ScheduleName, StageTimes, TimedTask
 from irtool.ir.dataclass import dataclass
 from irtool.ir.units import operations_text, ranks_text, share_text
 from irtool.ir.units import plural as counted
@@ -63,14 +64,6 @@ class StageOperations(AnswerObject, frozen=True, kw_only=True):
     unknown: Annotated[dict[str, int], doc("operators that could not be counted")]
 
 
-class MicroBatchSeconds(AnswerObject, frozen=True, kw_only=True):
-    """Seconds of one micro-batch, modelled."""
-
-    forward: float
-    backward: float
-    send: Annotated[float, doc("to another stage")]
-
-
 class StageSchedule(AnswerObject, frozen=True, kw_only=True):
     """In which order a stage runs its micro-batches."""
 
@@ -100,7 +93,7 @@ class PipelineStage(AnswerObject, frozen=True, kw_only=True):
     path: Annotated[str, doc("the dump")]
     operators: Annotated[dict[str, int], doc("launched nodes by phase")]
     flops: StageOperations
-    seconds: MicroBatchSeconds
+    seconds: StageTimes
     parameter_bytes: Annotated[int, doc("of weights")]
     static_bytes: Annotated[int, doc("that stay for the whole run")]
     activation_bytes: Annotated[int, doc("of a step's tensors at their peak")]
@@ -115,19 +108,6 @@ class IdleTime(AnswerObject, frozen=True, kw_only=True):
     ratio: Annotated[float | None, doc("over working time, with these; null: stages are missing")]
     share: Annotated[float | None, doc("of the time of all stages")]
     seconds: Annotated[float | None, doc("of a step")]
-
-
-class StageTransfer(AnswerObject, frozen=True, kw_only=True):
-    """Equal tensors between two stages, over a step."""
-
-    from_stage: int
-    to_stage: int
-    direction: Direction
-    count: int
-    bytes: Annotated[int | None, doc("null: a size is not known")]
-    shape: Sequence[int] | None
-    dtype: str | None
-    ranks: Annotated[tuple[int, int], doc("one sender and its receiver")]
 
 
 class UnmatchedEnd(AnswerObject, frozen=True, kw_only=True):
@@ -166,32 +146,6 @@ class TimelineTask(AnswerObject, frozen=True, kw_only=True):
     end: float
 
 
-class PipelineAdvice(AnswerObject, frozen=True, kw_only=True):
-    """A change worth trying."""
-
-    switch: str
-    value: str
-    gain: str
-    price: str
-
-
-class MeasuredStep(AnswerObject, frozen=True, kw_only=True):
-    """Where a step of a rank went as measured, in seconds: the median, without a first step."""
-
-    rank: int
-    stage: Annotated[int | None, doc("null: nobody says how many stages there are")]
-    path: str
-    steps: Annotated[int, doc("that count")]
-    total: float
-    computing: float
-    exposed: Annotated[float, doc("communication that nothing hides, waiting included")]
-    hidden: Annotated[float, doc("communication behind computing")]
-    free: float
-    bubble: Annotated[
-        float | None, doc("waiting for other stages, as the profiler counts it; null: untold")
-    ]
-
-
 class PipelineAnswer(
     RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.pipeline/1"
 ):
@@ -210,14 +164,14 @@ class PipelineAnswer(
         float | None,
         doc("by how much the slowest stage exceeds the mean; null: some are missing"),
     ]
-    transfers: list[StageTransfer]
+    transfers: Sequence[Transfer]
     matched: Annotated[int, doc("Sends with their Receive")]
     unmatched: list[UnmatchedEnd]
     best_cut: Annotated[StageCut | None, doc("exact for these layers; null: stages are missing")]
     timeline: Annotated[list[list[TimelineTask]] | None, doc("tasks of each stage")]
-    advice: list[PipelineAdvice]
+    advice: Sequence[Advice]
     limits: Annotated[Sequence[str], doc("what could not be said, and why")]
-    measured: Annotated[list[MeasuredStep], doc("of ranks that left a `step_trace_time.csv`")]
+    measured: Annotated[Sequence[MeasuredStage], doc("of ranks that left a `step_trace_time.csv`")]
 
 
 def pipeline_answer(view: PipelineView, machine: Machine, context: RunContext) -> PipelineAnswer:
@@ -237,45 +191,16 @@ def pipeline_answer(view: PipelineView, machine: Machine, context: RunContext) -
             for one in pipeline.bubbles
         },
         imbalance=pipeline.imbalance,
-        transfers=[
-            StageTransfer(
-                from_stage=one.from_stage,
-                to_stage=one.to_stage,
-                direction=one.direction,
-                count=one.count,
-                bytes=one.bytes,
-                shape=one.shape,
-                dtype=one.dtype,
-                ranks=one.ranks,
-            )
-            for one in pipeline.transfers.items
-        ],
+        transfers=pipeline.transfers.items,
         matched=pipeline.transfers.matched,
         unmatched=[_unmatched(one) for one in pipeline.transfers.unmatched],
         best_cut=None if pipeline.cut is None else _cut(pipeline.cut),
         timeline=None
         if pipeline.played is None
         else [[_task(task) for task in stage] for stage in pipeline.played.stages],
-        advice=[
-            PipelineAdvice(switch=one.switch, value=one.value, gain=one.gain, price=one.price)
-            for one in pipeline.advice
-        ],
+        advice=pipeline.advice,
         limits=pipeline.limits,
-        measured=[
-            MeasuredStep(
-                rank=stage.rank,
-                stage=stage.stage,
-                path=stage.path,
-                steps=stage.steps,
-                total=stage.total,
-                computing=stage.computing,
-                exposed=stage.exposed,
-                hidden=stage.hidden,
-                free=stage.free,
-                bubble=stage.bubble,
-            )
-            for stage in view.measured
-        ],
+        measured=view.measured,
         **context_fields(context),
     )
 
@@ -294,11 +219,7 @@ def _stage(stage: Stage) -> PipelineStage:
             recompute=work.recompute,
             unknown=dict(work.unknown),
         ),
-        seconds=MicroBatchSeconds(
-            forward=work.seconds.forward,
-            backward=work.seconds.backward,
-            send=work.seconds.send,
-        ),
+        seconds=work.seconds,
         parameter_bytes=stage.parameters,
         static_bytes=stage.static,
         activation_bytes=stage.activations,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from inspect import cleandoc
@@ -64,6 +65,9 @@ One JSON object; keys may be added within a version. [Its schema]({name}.schema.
 Made of `{place}`: do not edit.
 """
 
+_ATTRIBUTE = re.compile(r"^ {4}(\w+): ((?:.+\n?)(?:^ {8}.+\n?)*)", re.MULTILINE)
+"""A line of a docstring's attributes, with those that continue it."""
+
 Schema = Mapping[str, Any]
 
 
@@ -80,10 +84,26 @@ def schema_of(name: str) -> dict[str, Any]:
         answer_classes(name), ref_template="#/$defs/{name}"
     )
     for kind in kinds.values():
-        if "description" in kind:
-            kind["description"] = cleandoc(kind["description"])
+        _describe(kind)
     top = tops[0] if len(tops) == 1 else {"anyOf": list(tops)}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **top, "$defs": kinds}
+
+
+def _describe(kind: dict[str, Any]) -> None:
+    """Say what an object and its keys mean.
+
+    A part of an analysis' result says it in its docstring; all its keys are always there.
+    """
+    about, _, attributes = cleandoc(kind.get("description", "")).partition("\n\nAttributes:\n")
+    if about:
+        kind["description"] = about.replace("``", "`")
+    for key, text in _ATTRIBUTE.findall(attributes):
+        meaning = " ".join(text.split()).replace("``", "`")
+        kind["properties"][key]["description"] = meaning.removesuffix(".")
+    if attributes:
+        kind["required"] = list(kind["properties"])
+        for value in kind["properties"].values():
+            value.pop("default", None)
 
 
 def page_of(name: str) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import asdict
 
 from irtool.ir.graph import Node
+from irtool.report.csv import csv_lines, harmless
 from irtool.report.dump_json import DumpNode, dump_node
 from irtool.report.json import json_text
 from irtool.report.text import escape
@@ -20,8 +20,6 @@ Record = dict[str, Any]
 
 COLUMNS = ("file", "pass", "rank", "graph", *DumpNode.__struct_fields__)
 _INTEGERS = frozenset(("rank", "output_bytes", "line", "count", "bytes"))
-_FORMULA = ("=", "+", "-", "@")
-"""What formulas begin with; tabs and line ends, behind which they may stand too, are escaped."""
 _MOST = 1 << 63
 """Sizes from here on do not fit into a column of whole numbers."""
 _LISTS = frozenset(("inputs", "callees", "input_types"))
@@ -49,13 +47,8 @@ def csv_text(records: Iterable[Record], columns: Sequence[str], header: bool) ->
 
     Texts that a spreadsheet would run as a formula begin with an apostrophe; numbers never do.
     """
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    if header:
-        writer.writerow(columns)
-    for record in records:
-        writer.writerow([_csv_cell(record.get(column)) for column in columns])
-    return buffer.getvalue()
+    rows = ([_csv_cell(record.get(column)) for column in columns] for record in records)
+    return csv_lines(chain([columns], rows) if header else rows)
 
 
 def _csv_cell(value: object) -> str | int | float:
@@ -66,11 +59,6 @@ def _csv_cell(value: object) -> str | int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return json_text(value)
     return value
-
-
-def harmless(text: str) -> str:
-    """A text that no spreadsheet takes for a formula: an apostrophe before what begins as one."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def arrow_table(records: Sequence[Record], columns: Sequence[str]) -> Any:

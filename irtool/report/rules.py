@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from textwrap import indent
 from typing import Annotated, TypeAlias
 
 from msgspec import field
 
-from irtool.ir.finding import RuleText, Severity
+from irtool.ir.finding import RuleText, Severity, ThresholdText
 from irtool.ir.units import count_text, plural
 from irtool.linting.failure.known import KnownLine
 from irtool.operators.notation import Attribute, Rule
@@ -27,17 +28,9 @@ from irtool.report.model import (
     Table,
     text_column,
 )
+from irtool.report.text import paragraphs
 
 # -- rules of the linter, for scripts ------------------------------------------------------------
-
-
-class ThresholdDescription(AnswerObject, frozen=True, kw_only=True):
-    """A number that decides when a rule speaks."""
-
-    name: str
-    default: float
-    unit: str
-    meaning: str
 
 
 class RuleDescription(AnswerObject, frozen=True, kw_only=True):
@@ -59,7 +52,7 @@ class RuleDescription(AnswerObject, frozen=True, kw_only=True):
     cases: Annotated[Sequence[str], doc("dumps of MindSpore on which it speaks")]
     needs: Annotated[Sequence[str], doc("what it has to know beside the dump, in words")]
     dumps: Annotated[str, doc("which dumps it looks at, in words")]
-    thresholds: list[ThresholdDescription]
+    thresholds: Sequence[ThresholdText]
     origin: Annotated[str | None, doc("the package that it comes from, null for irtool's own")]
 
 
@@ -150,12 +143,7 @@ def _rule(rule: RuleText) -> RuleDescription:
         cases=rule.cases,
         needs=rule.needs,
         dumps=rule.dumps,
-        thresholds=[
-            ThresholdDescription(
-                name=item.name, default=item.default, unit=item.unit, meaning=item.meaning
-            )
-            for item in rule.thresholds
-        ],
+        thresholds=rule.thresholds,
         origin=rule.origin or None,
     )
 
@@ -216,7 +204,7 @@ def rules_report(rules: Sequence[RuleText]) -> Report:
         Column("name"),
         Column("severity", rank=1),
         Column("on", rank=2),
-        text_column("what it finds"),
+        text_column("what it finds", rank=3),
     )
     rows = [
         (rule.code, rule.name, rule.severity, "yes" if rule.is_default else "no", summary(rule))
@@ -256,20 +244,20 @@ def _rule_blocks(rule: RuleText) -> list[Element]:
     facts += [("threshold", _threshold(item.name, item.default, item.unit, item.meaning))
               for item in rule.thresholds]  # fmt: skip
     blocks: list[Element] = [Facts(facts)]
-    blocks += _section("Why", rule.explanation)
-    blocks += _section("Bad", rule.bad, "  ")
-    blocks += _section("Good", rule.good, "  ")
+    blocks += _section("Why", paragraphs(rule.explanation))
+    blocks += [Heading("Bad"), Note(indent(rule.bad, "  "), verbatim=True)]
+    blocks += [Heading("Good"), Note(indent(rule.good, "  "), verbatim=True)]
     if rule.hint:
-        blocks += _section("Instead", rule.hint)
+        blocks += _section("Instead", paragraphs(rule.hint))
     if rule.cases:
-        blocks += _section("Cases", "\n".join(rule.cases))
+        blocks += _section("Cases", rule.cases)
     if rule.references:
-        blocks += _section("References", "\n".join(rule.references))
+        blocks += _section("References", rule.references)
     return blocks
 
 
-def _section(title: str, text: str, indent: str = "") -> list[Block]:
-    return [Heading(title), *(Note(indent + line) for line in text.split("\n"))]
+def _section(title: str, lines: Iterable[str]) -> list[Block]:
+    return [Heading(title), *map(Note, lines)]
 
 
 def _threshold(name: str, default: int | float, unit: str, meaning: str) -> str:

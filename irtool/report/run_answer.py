@@ -66,8 +66,22 @@ class CompilationContext(RunAnswer, frozen=True, kw_only=True):
     files: Annotated[Sequence[str], doc("its dumps")]
 
 
+class CompilationsAnswer(RunAnswer, frozen=True, kw_only=True):
+    """An answer about several compilations: its context is that of the first of them."""
+
+    contexts: Annotated[
+        list[CompilationContext],
+        doc("of each compilation; of a comparison the left or judged one before the other"),
+    ]
+
+
+def no_context() -> dict[str, Any]:
+    """The fields of :class:`RunAnswer` where an answer rests on what files say alone."""
+    return context_fields(RunContext(None))
+
+
 def contexts_fields(known: Known) -> dict[str, Any]:
-    """The fields of the first context, as :class:`RunAnswer` has them, and ``contexts`` of all."""
+    """The fields of :class:`CompilationsAnswer`; without a compilation they are empty."""
     contexts = [
         CompilationContext(files=list(files), **context_fields(context)) for files, context in known
     ]

@@ -202,7 +202,7 @@ def _many(summaries: Sequence[Summary], limit: int | None) -> Report:
     stand_for = sum(max(1, len(summary.equal_ranks)) for summary in summaries)
     title = plural(len(summaries), "dump") + (f" in {folder}" if folder else "")
     if stand_for > len(summaries):
-        title += f", which stand for {count_text(stand_for)} of equal ranks"
+        title += f", which represent {count_text(stand_for)} ranks: equal graphs are listed once"
     table = Table("", columns, rows, noun="dump", most=rows_shown(limit or 0))
     return Report("parse", Answer(title), [table, Facts(_totals(summaries))])
 
@@ -291,7 +291,7 @@ def nodes_report(rows: Sequence[NodeRow], limit: int | None, brief: bool = False
         text_column("result"),
         text_column("strategy"),
         text_column("source"),
-        text_column("name or scope"),
+        text_column("name or scope", rank=1),
     ]
     below = _common_scope([row[-1] for row in rows[:most]]) if brief else ""
     folder = _common_folder(list(paths)) if brief else ""

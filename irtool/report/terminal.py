@@ -22,6 +22,8 @@ from irtool.report.text import escape
 
 _LEAST_WIDTH = 16
 """Columns that folded text keeps, and the longest word that is never folded."""
+_TALL = 2
+"""Lines of a row, on the average, beyond which a column that folds is better a line below it."""
 _GAP = 2
 """Columns between two cells, and before the first."""
 _PART = re.compile(r"[^/.,_:-]*[/.,_:-]+|[^/.,_:-]+")
@@ -113,7 +115,8 @@ def _show_table(show: Show, table: Table, width: int) -> None:
 def columns_inside(table: Table, rows: Sequence[Sequence[str]], width: int) -> list[int]:
     """Places of the columns that stay in a table on a terminal of so many columns.
 
-    Those of the highest rank leave first, of equal rank the last; rank 0 always stays.
+    Those of the highest rank leave first, of equal rank the last; rank 0 always stays.  Then those
+    leave whose texts would be folded over more lines than two, on the average.
     """
     inside = list(range(len(table.columns)))
     while _least_width(table, rows, inside) > width:
@@ -121,7 +124,23 @@ def columns_inside(table: Table, rows: Sequence[Sequence[str]], width: int) -> l
         if not table.columns[leaving].rank:
             break
         inside.remove(leaving)
+    while (tallest := _tallest(table, rows, inside, width)) is not None:
+        inside.remove(tallest)
     return inside
+
+
+def _tallest(
+    table: Table, rows: Sequence[Sequence[str]], inside: Sequence[int], width: int
+) -> int | None:
+    """Of the columns that may leave, that whose texts need the most lines, if too many."""
+    widths = _widths(table, rows, inside, width)
+    heights = {
+        place: sum(len(folded(row[place], room)) for row in rows)
+        for place, room in zip(inside, widths, strict=True)
+        if table.columns[place].rank and table.columns[place].wraps
+    }
+    tall = {place: height for place, height in heights.items() if height > _TALL * len(rows)}
+    return max(tall, key=lambda place: tall[place], default=None)
 
 
 def _least_width(table: Table, rows: Sequence[Sequence[str]], inside: Sequence[int]) -> int:

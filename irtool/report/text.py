@@ -10,6 +10,8 @@ _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 _UNSAFE_INLINE = re.compile(_UNSAFE.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
+_STANDS_ALONE = re.compile(r"\s|[-*|#>`]|\d+[.)] ")
+"""What a line begins with that continues no paragraph."""
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -21,6 +23,20 @@ def escape(text: str) -> str:
 def escape_lines(text: str) -> str:
     """The same, but line feeds and tabs stay: for whole dumps on a terminal."""
     return _UNSAFE_INLINE.sub(_escaped, text)
+
+
+def paragraphs(text: str) -> list[str]:
+    """Markdown as lines of running text: those of one paragraph are joined.
+
+    Items of lists, rows of tables and what is indented stay lines of their own.
+    """
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if lines and lines[-1] and line and not _STANDS_ALONE.match(line):
+            lines[-1] += f" {line}"
+        else:
+            lines.append(line)
+    return lines
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -105,7 +105,7 @@ def test_what_made_a_step_slow(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert first["name"] == lines[5].partition(";")[0]
     assert first["seconds"] - first["usual"] == pytest.approx(0.020, rel=0.1)
     main(["cost", str(RUN), "--profile", str(slow)])
-    assert "what made step 2, the slowest, longer than usual" in capsys.readouterr().out
+    assert "What made step 2, the slowest, longer than usual" in capsys.readouterr().out
 
 
 def test_measured_time_by_cause(capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,6 +270,6 @@ def test_what_is_not_priced_has_no_share_of_the_model(
     profile.write_text("\n".join(lines) + "\n", encoding="utf-8")
     main(["cost", str(samples / "gpt"), "--profile", str(profile), "--limit", "0"])
     told = capsys.readouterr().out
-    rows = told.partition("measured by operator\n")[2].partition("\n\n")[0].splitlines()
+    rows = told.partition("Measured by operator\n")[2].partition("\n\n")[0].splitlines()
     by_operator = {line.split()[0]: line.count("%") for line in rows[1:]}
     assert by_operator == {"MatMul": 2, "AllReduce": 1}

@@ -111,7 +111,7 @@ def test_equal_ranks_share_a_line(irtool: Run, tmp_path: Path) -> None:
         (folder / "19_validate_0078.ir").write_text(content)
     ran = irtool("parse", str(tmp_path))
     assert "2 dumps in" in ran.output
-    assert "which stand for 6" in ran.output
+    assert "which represent 6 ranks" in ran.output
     assert re.search(r"rank_0/19_validate_0078.ir +0-3 ", ran.output)
     assert re.search(r"rank_4/19_validate_0078.ir +4,5 ", ran.output)
     assert "rank_5" in irtool("parse", str(tmp_path), "--rank", "5").output

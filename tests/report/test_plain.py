@@ -26,6 +26,7 @@ from irtool.report.model import (
 )
 from irtool.report.plain import plain_lines
 from irtool.report.terminal import columns_inside, folded, write_rich
+from irtool.report.text import paragraphs
 
 
 def lines(*blocks: Block) -> list[str]:
@@ -106,6 +107,30 @@ def test_columns_leave_a_narrow_table_by_their_rank() -> None:
     assert columns_inside(table, rows, 39) == [0, 1, 2, 3]
     assert columns_inside(table, rows, 38) == [0, 1, 2]
     assert columns_inside(table, rows, 1) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("texts", "inside"),
+    [
+        (["a word " * 4, "a word " * 5], [0, 1, 2]),  # two lines each
+        (["a word " * 4, "a word " * 8], [0, 1]),  # two lines and four
+        (["a word " * 4, "", "a word " * 6], [0, 1, 2]),  # two, one and three
+        (["a word " * 4, "", "a word " * 8], [0, 1]),  # two, one and four
+    ],
+)
+def test_a_column_leaves_that_would_fold_into_more_than_two_lines_a_row(
+    texts: list[str], inside: list[int]
+) -> None:
+    columns = [Column("node"), text_column("layer"), text_column("why", rank=1)]
+    rows = [["%1", "y" * 20, text.strip()] for text in texts]
+    assert columns_inside(Table("Parts", columns, rows), rows, 48) == inside
+    assert columns_inside(Table("Parts", columns, rows), rows, 120) == [0, 1, 2]
+
+
+def test_a_column_that_always_stays_may_be_tall() -> None:
+    columns = [Column("node"), text_column("why")]
+    rows = [["%1", "a word " * 40]]
+    assert columns_inside(Table("Parts", columns, rows), rows, 40) == [0, 1]
 
 
 def test_what_leaves_a_table_stands_below_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,4 +231,12 @@ def test_facts_stand_beside_their_labels_or_below(monkeypatch: pytest.MonkeyPatc
     ]  # fmt: skip
     assert on_terminal(monkeypatch, 22, facts) == [
         "label", "  a text of several", "  words here", "x", "  y",
+    ]  # fmt: skip
+
+
+def test_paragraphs_are_joined_and_lists_tables_and_code_stay() -> None:
+    text = "One line\nand its end.\n\n- an item\n- another\n  of two\n\n    code\n1. first\n| a |"
+    assert paragraphs(text) == [
+        "One line and its end.", "", "- an item", "- another", "  of two", "", "    code",
+        "1. first", "| a |",
     ]  # fmt: skip

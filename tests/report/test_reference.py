@@ -52,6 +52,9 @@ ASKED = {
 }  # fmt: skip
 """A command whose answer is held against the schema, by the name of the page."""
 
+OF_NO_RUN = {"rules", "explain-code"}
+"""Answers about irtool itself, not about what somebody runs."""
+
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_pages_and_schemas_are_current(name: str) -> None:
@@ -60,6 +63,24 @@ def test_pages_and_schemas_are_current(name: str) -> None:
     assert (docs / f"json-{name}.md").read_text(encoding="utf-8") == page_of(name)
     kept = json.loads((docs / f"json-{name}.schema.json").read_text(encoding="utf-8"))
     assert kept == schema_of(name)
+
+
+def test_a_part_of_a_result_says_in_its_docstring_what_its_keys_mean() -> None:
+    transfer = schema_of("pipeline")["$defs"]["Transfer"]
+    assert (
+        transfer["properties"]["bytes"]["description"]
+        == "of all of them; null: a size is not known"
+    )
+    assert "Attributes" not in transfer["description"]
+    line = schema_of("lint")["$defs"]["SourceLine"]
+    assert line["required"] == list(line["properties"])
+    assert "default" not in line["properties"]["column"]
+
+
+@pytest.mark.parametrize("name", sorted(ANSWERS.keys() - OF_NO_RUN))
+def test_answers_hold_the_context_and_what_is_assumed(name: str) -> None:
+    for answer in answer_classes(name):
+        assert {"context", "assumptions"} <= set(answer.__struct_fields__)
 
 
 @pytest.mark.parametrize("name", ANSWERS)

@@ -79,11 +79,10 @@ def _both(sides: Sequence[str | Dump], asked: DiffOptions) -> list[Dump]:
     return [side if isinstance(side, Dump) else _dump(_file(side, asked)) for side in sides]
 
 
-def contexts_of(left: Dump, right: Dump) -> list[tuple[list[str], RunContext]]:
-    """Both dumps with the contexts that they were compiled with, as they and their folders say."""
+def contexts_of(*dumps: Dump) -> list[tuple[list[str], RunContext]]:
+    """Dumps with the contexts that they were compiled with, as they and their folders say."""
     return [
-        ([dump.path], context_of_any(InputFile(dump.path), Configuration(), dump))
-        for dump in (left, right)
+        ([dump.path], context_of_any(InputFile(dump.path), Configuration(), dump)) for dump in dumps
     ]
 
 
@@ -172,13 +171,16 @@ def tell_passes(path: str, asked: DiffOptions, output: Output) -> int:
     Raises:
         Failure: there are not two dumps to compare.
     """
-    steps = list(timeline(_snapshots(_compilation(path, asked))))
+    compilation = _compilation(path, asked)
+    steps = list(timeline(_snapshots(compilation)))
     if not steps:
         raise Failure("--passes needs two dumps of one compilation at least", path)
     write_answer(
         output,
         asked.answer_form,
-        answer=lambda: passes_answer(steps),
+        answer=lambda: passes_answer(
+            steps, context_of_any(InputFile(compilation.main.path), Configuration())
+        ),
         report=lambda is_page: passes_report(path, steps, asked.limit),
     )
     return asked.status(not all(step.is_identical for step in steps))
@@ -238,7 +240,7 @@ def tell_ranks(path: str, asked: DiffOptions, output: Output) -> int:
     write_answer(
         output,
         asked.answer_form,
-        answer=lambda: ranks_answer(differing),
+        answer=lambda: ranks_answer(differing, contexts_of(*filter(None, dumps))),
         report=lambda is_page: ranks_report(path, differing, asked.limit, is_page),
     )
     return asked.status(len(classes) > 1)

@@ -27,6 +27,7 @@ class DiffForm(str, Enum):
 
     table = "table"
     json = "json"
+    csv = "csv"
     html = "html"
     svg = "svg"
     model_explorer = "model-explorer"

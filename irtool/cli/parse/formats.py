@@ -24,6 +24,7 @@ from irtool.report import rows
 from irtool.report.answer import answer_pieces
 from irtool.report.dump_json import GroupsAnswer, dump_pieces, files_text, unread_text
 from irtool.report.json import json_value
+from irtool.report.run_answer import no_context
 from irtool.report.summary import (
     NodeRow,
     groups_report,
@@ -177,7 +178,7 @@ class _GroupsWriter(_Collecting):
         values = [(*row.key, row.count, row.bytes) for row in groups[: self.request.most]]
         records = [dict(zip(columns, map(json_value, row), strict=True)) for row in values]
         if self.request.format == "json":
-            for piece in answer_pieces(GroupsAnswer(by=names, groups=records)):
+            for piece in answer_pieces(GroupsAnswer(**no_context(), by=names, groups=records)):
                 self.output.write(piece)
             return
         made = _RecordsWriter(self.output, self.request, columns)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from irtool.cli.answering import AnswerForm, write_answer
+from irtool.cli.configuration import Configuration
+from irtool.cli.inputs.begin import context_of_any
 from irtool.cli.output import Output
 from irtool.cli.parse.options import ParseForm, ParseOptions
 from irtool.cli.report import Failure, note
@@ -14,7 +16,7 @@ from irtool.cli.where import read_query
 from irtool.compare.history import PassText, history, is_compared
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
-from irtool.ir.run import PassFile
+from irtool.ir.run import InputFile, PassFile
 from irtool.report.history import history_answer, history_report
 from irtool.syntax import file_facts
 from irtool.syntax.run import Compilation, load_run
@@ -58,7 +60,12 @@ def tell_history(path: str, wanted: str, options: ParseOptions, output: Output) 
     write_answer(
         output,
         form,
-        answer=lambda: history_answer(path, wanted, moments),
+        answer=lambda: history_answer(
+            path,
+            wanted,
+            moments,
+            context_of_any(InputFile(compilation.main.path), Configuration()),
+        ),
         report=lambda _: history_report(path, wanted, moments, options.limit),
     )
     return 0

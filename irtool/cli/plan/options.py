@@ -38,6 +38,7 @@ class PlanForm(str, Enum):
 
     table = "table"
     json = "json"
+    csv = "csv"
     html = "html"
     ir = "ir"
     strategy = "strategy"
@@ -142,7 +143,7 @@ class PlanOptions(RunOptions):
     algorithm: Annotated[Algorithm, Option(help="How to search.")] = Algorithm.exact
     effort: Annotated[
         Effort | None,
-        Option(help="How many strategies of operators are looked at.", show_default="default"),
+        Option(help="How many strategies of operators are looked at."),
         Place(("plan", "devices", "stages", "candidates")),
     ] = None
     to: Annotated[int | None, Option(least=1, metavar="N", help="Devices to plan for.")] = None

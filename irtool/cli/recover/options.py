@@ -34,6 +34,7 @@ class RecoverForm(str, Enum):
 
     table = "table"
     json = "json"
+    csv = "csv"
     html = "html"
     strategy = "strategy"
     msjob = "msjob"

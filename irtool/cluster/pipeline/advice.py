@@ -17,7 +17,13 @@ WANTED = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One change: MindSpore's own name of it, what it brings, what it costs."""
+    """A change worth trying.
+
+    Attributes:
+        switch: MindSpore's own name of it.
+        gain: what it brings.
+        price: what it costs.
+    """
 
     switch: str
     value: str

@@ -16,7 +16,8 @@ class MeasuredStage:
     """Where steps of one rank went, in seconds: medians, without a first step of three or more.
 
     Attributes:
-        rank: whose table it is; ``stage``: of the pipeline, None where nobody says.
+        rank: whose table it is.
+        stage: of the pipeline; null: nobody says how many stages there are.
         path: of the table.
         steps: that count.
         total: of a step.
@@ -24,7 +25,7 @@ class MeasuredStage:
         exposed: communication that nothing hides, waiting for other stages included.
         hidden: communication behind computing.
         free: neither.
-        bubble: waiting for other stages, as the profiler counts it; None where the table lacks it.
+        bubble: waiting for other stages, as the profiler counts it; null where the table lacks it.
             A scoped ``Receive`` is not among what it counts, so that it may be too small.
     """
 

@@ -15,7 +15,9 @@ Direction: TypeAlias = Literal["forward", "backward"]
 class Transfer:
     """Equal tensors handed from one stage to another in a step, all micro-batches together.
 
-    ``ranks`` are one pair of sender and receiver; other pairs of the two stages do the same.
+    Attributes:
+        bytes: of all of them; null: a size is not known.
+        ranks: one sender and its receiver; other pairs of the two stages do the same.
     """
 
     from_stage: int

@@ -45,7 +45,13 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A node near an accused one."""
+    """A node near an operator that introduces error.
+
+    Attributes:
+        role: ``itself``, ``reads`` or ``read by``.
+        line: of the dump.
+        type: of its result.
+    """
 
     role: str
     node: str

@@ -276,7 +276,7 @@ def _contradiction(saved: SavedCheck, stage: int) -> str:
         return ""
     more = f" and {len(lying) - 1} more" if len(lying) > 1 else ""
     return (
-        f"says that {lying[0]}{more} lies otherwise than in this run: checkpoints that are "
+        f"gives {lying[0]}{more} another layout than this run does: checkpoints that are "
         "converted by it are cut wrong"
     )
 

@@ -332,7 +332,12 @@ def _expanded(layout: SavedLayout) -> SavedLayout:
 
 @dataclass(frozen=True, slots=True)
 class StrategyChange:
-    """A key that two files give different strategies; None: one of them lacks it."""
+    """A key that two files give different strategies.
+
+    Attributes:
+        before: null: the file before lacks it.
+        after: null: the file lacks it.
+    """
 
     key: str
     before: Strategy | None

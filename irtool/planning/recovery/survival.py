@@ -11,7 +11,12 @@ from irtool.planning.cost.holdings import Holdings
 
 @dataclass(frozen=True, slots=True)
 class LostSlice:
-    """A slice of a parameter that no survivor holds: ``ranks`` held it."""
+    """A slice of a parameter that no survivor holds.
+
+    Attributes:
+        ranks: that held it.
+        bytes: of the slice.
+    """
 
     parameter: str
     ranks: tuple[int, ...]
@@ -33,7 +38,13 @@ def lost_slices(old: Holdings, lost: Iterable[int]) -> tuple[LostSlice, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SurvivingSlice:
-    """A slice that lost ranks held and survivors hold too: it comes back without a disk."""
+    """A slice that lost ranks held and survivors hold too: it comes back without a disk.
+
+    Attributes:
+        lost: ranks that held it.
+        survivors: ranks that hold it still.
+        bytes: of the slice.
+    """
 
     parameter: str
     lost: tuple[int, ...]

@@ -218,17 +218,6 @@ class CollectiveTotal(AnswerObject, frozen=True, kw_only=True):
     why: str
 
 
-class Communication(AnswerObject, frozen=True, kw_only=True):
-    """Equal communications of a step, before the backend fuses any."""
-
-    op: str
-    ranks: Annotated[Shape, doc("of a Send or Receive: the two ends")]
-    bytes: Annotated[int | None, doc("that one rank puts into each")]
-    phase: Literal["forward", "backward", "optimizer", "other"]
-    count: Annotated[int, doc("launches a step")]
-    why: Annotated[str, doc('begins with "recomputed" for what recomputed cells do again')]
-
-
 class CheckAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.check/1"):
     """Whether MindSpore accepts the strategies, why not, and what follows from them.
 
@@ -262,7 +251,7 @@ class CheckAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag=
     dataset: list[DatasetSlice]
     collectives: list[CollectiveTotal]
     communications: Annotated[
-        list[Communication], doc("all of the rank's stage, forward and backward")
+        Sequence[StepCommunication], doc("all of the rank's stage, forward and backward")
     ]
     communications_unknown: Annotated[
         list[str],
@@ -272,7 +261,7 @@ class CheckAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag=
     strategy_file: Annotated[SavedFile | None, doc("with `--strategy`")]
 
 
-class WhyAnswer(AnswerObject, frozen=True, kw_only=True, tag_field="schema", tag="irtool.check/1"):
+class WhyAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.check/1"):
     """With `--why`: the causes of nodes of a later dump."""
 
     path: Annotated[str, doc("the dump that holds the nodes")]
@@ -311,7 +300,7 @@ def check_answer(
         parameters=[_parameter(item) for item in result.parameters],
         dataset=[_dataset(item) for item in result.dataset],
         collectives=_totals(view),
-        communications=[_communication(item) for item in result.communications],
+        communications=result.communications,
         communications_unknown=list(result.communications_unknown),
         against=None if against is None else against_answer(*against),
         strategy_file=saved,
@@ -483,14 +472,3 @@ def _totals(view: CheckView) -> list[CollectiveTotal]:
         )
         for row in collective_rows(view.result)
     ]
-
-
-def _communication(item: StepCommunication) -> Communication:
-    return Communication(
-        op=item.op,
-        ranks=item.ranks,
-        bytes=item.bytes,
-        phase=item.phase,
-        count=item.count,
-        why=item.why,
-    )

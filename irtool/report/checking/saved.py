@@ -13,6 +13,7 @@ from irtool.planning.files.saved_strategies import (
     FileChanges,
     LayoutChange,
     SavedCheck,
+    StrategyChange,
 )
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.model import Block, Cell, Facts, Note, Table, rows_shown, text_column
@@ -47,7 +48,7 @@ class SavedParameterLayout(AnswerObject, frozen=True, kw_only=True):
 
 
 class ChangedLayout(AnswerObject, frozen=True, kw_only=True):
-    """A parameter that lies otherwise."""
+    """A parameter with another layout."""
 
     name: str
     file: Annotated[SavedParameterLayout | None, doc("as the file says; null: it doesn't")]
@@ -57,19 +58,11 @@ class ChangedLayout(AnswerObject, frozen=True, kw_only=True):
     ]
 
 
-class ChangedStrategy(AnswerObject, frozen=True, kw_only=True):
-    """A key that two files give different strategies."""
-
-    key: str
-    before: Strategy | None
-    after: Strategy | None
-
-
 class ChangedFile(AnswerObject, frozen=True, kw_only=True):
     """What a strategy file says otherwise than another one."""
 
     path: Annotated[str, doc("the other one")]
-    strategies: list[ChangedStrategy]
+    strategies: Sequence[StrategyChange]
     layouts: list[ChangedLayout]
 
 
@@ -90,7 +83,7 @@ class SavedFile(AnswerObject, frozen=True, kw_only=True):
     entries: list[SavedEntry]
     missing: Annotated[list[str], doc("operators without an entry, where each needs one")]
     layouts: Annotated[
-        list[ChangedLayout], doc("parameters that it says lie otherwise than this network's")
+        list[ChangedLayout], doc("parameters that it gives another layout than this network")
     ]
     before: Annotated[ChangedFile | None, doc("with `--strategy-before`")]
 
@@ -109,10 +102,7 @@ def saved_answer(saved: SavedCheck, before: FileChanges | None) -> SavedFile:
         if before is None
         else ChangedFile(
             path=before.before.path,
-            strategies=[
-                ChangedStrategy(key=strategy.key, before=strategy.before, after=strategy.after)
-                for strategy in before.strategies
-            ],
+            strategies=before.strategies,
             layouts=[_changed(layout) for layout in before.layouts],
         ),
     )
@@ -183,11 +173,11 @@ def saved_blocks(
         for entry in used
     ]
     yield from _table(
-        "what the file changes", ["key", "operator", "without it", "with it"], rows, limit
+        "What the file changes", ["key", "operator", "without it", "with it"], rows, limit
     )
     if saved.layouts:
         yield from _table(
-            "parameters that the file says lie otherwise than this network makes them lie",
+            "Parameters that the file gives another layout than this network",
             ["parameter", "file", "network"],
             _layout_rows(saved.layouts),
             limit,
@@ -210,10 +200,10 @@ def _before_blocks(saved: SavedCheck, before: FileChanges, limit: int | None) ->
         for strategy in before.strategies
     ]
     yield from _table(
-        f"strategies that differ from {other}", ["key", "before", "after"], rows, limit
+        f"Strategies that differ from {other}", ["key", "before", "after"], rows, limit
     )
     yield from _table(
-        f"layouts that differ from {other}",
+        f"Layouts that differ from {other}",
         ["parameter", "after", "before"],
         _layout_rows(before.layouts),
         limit,

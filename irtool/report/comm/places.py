@@ -171,7 +171,7 @@ def disagreements_table(
 ) -> Table:
     """One line a group whose members do not agree."""
     columns = [
-        text_column("differs"), text_column("group", 1), text_column("first disagreement"),
+        text_column("differs"), text_column("group", 1), text_column("first disagreement", 1),
         text_column("one rank", 2), text_column("other rank", 2),
     ]  # fmt: skip
     rows = [

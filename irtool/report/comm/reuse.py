@@ -302,8 +302,9 @@ def _facts(view: ReuseView) -> Iterator[tuple[str, str]]:
 
 def _streams_text(choice: Choice) -> str:
     return (
-        f"{count_text(choice.streams)} ({STREAMS_PER_COMMUNICATION} × "
-        f"{count_text(choice.communication_streams)} of them for communication)"
+        f"{count_text(choice.streams)} ("
+        f"{plural(choice.communication_streams, 'communication stream')} of "
+        f"{STREAMS_PER_COMMUNICATION} hardware streams each)"
     )
 
 

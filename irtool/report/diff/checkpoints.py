@@ -29,6 +29,7 @@ from irtool.report.model import (
     rows_shown,
     text_column,
 )
+from irtool.report.run_answer import RunAnswer, no_context
 
 WORDS: dict[Verdict, str] = {
     "equal": "equal to the bit",
@@ -113,7 +114,7 @@ class NotJoined(AnswerObject, frozen=True, kw_only=True):
 
 
 class CheckpointsAnswer(
-    AnswerObject, frozen=True, kw_only=True, tag_field="schema", tag="irtool.diff.checkpoints/1"
+    RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.diff.checkpoints/1"
 ):
     """Which parameters of two checkpoints differ, and how."""
 
@@ -131,6 +132,7 @@ def checkpoints_answer(view: CheckpointView) -> CheckpointsAnswer:
     """The answer for scripts."""
     comparison = view.comparison
     return CheckpointsAnswer(
+        **no_context(),
         identical=comparison.is_equal,
         left=_side(comparison.left),
         right=_side(comparison.right),

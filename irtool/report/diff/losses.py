@@ -30,6 +30,7 @@ from irtool.report.model import (
     text_column,
 )
 from irtool.report.page.charts import Mark, Series, line_chart
+from irtool.report.run_answer import RunAnswer, no_context
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60
@@ -82,7 +83,7 @@ class StepOfSide(AnswerObject, frozen=True, kw_only=True):
 
 
 class LossAnswer(
-    AnswerObject, frozen=True, kw_only=True, tag_field="schema", tag="irtool.diff.loss/1"
+    RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.diff.loss/1"
 ):
     """Whether two loss curves part, when, and how surely; errors are relative to the left one."""
 
@@ -113,6 +114,7 @@ def losses_answer(comparison: LossComparison) -> LossAnswer:
     """The answer for scripts."""
     after = comparison.drift_after
     return LossAnswer(
+        **no_context(),
         left=comparison.left.path,
         right=comparison.right.path,
         verdict=comparison.verdict,

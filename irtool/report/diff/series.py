@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
+from irtool.cluster.context.model import RunContext
 from irtool.ir.units import plural, ranks_text
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.diff.graphs import EditPattern, edit_pattern, passing_text
@@ -19,6 +20,13 @@ from irtool.report.model import (
     number_column,
     rows_shown,
     text_column,
+)
+from irtool.report.run_answer import (
+    CompilationsAnswer,
+    Known,
+    RunAnswer,
+    context_fields,
+    contexts_fields,
 )
 from irtool.report.text import shortened
 
@@ -44,7 +52,7 @@ class PassStep(AnswerObject, frozen=True, kw_only=True):
 
 
 class PassesAnswer(
-    AnswerObject, frozen=True, kw_only=True, tag_field="schema", tag="irtool.diff.passes/1"
+    RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.diff.passes/1"
 ):
     """What each pass of one compilation changed."""
 
@@ -52,9 +60,15 @@ class PassesAnswer(
     steps: list[PassStep]
 
 
-def passes_answer(steps: Sequence[Step]) -> PassesAnswer:
-    """The timeline of a compilation's passes, for scripts."""
+def passes_answer(steps: Sequence[Step], context: RunContext) -> PassesAnswer:
+    """The timeline of a compilation's passes, for scripts.
+
+    Args:
+        steps: from each dump to the next.
+        context: that the compilation was made for.
+    """
     return PassesAnswer(
+        **context_fields(context),
         identical=all(step.is_identical for step in steps),
         steps=[
             PassStep(
@@ -123,7 +137,7 @@ class RankClassAnswer(AnswerObject, frozen=True, kw_only=True):
 
 
 class RanksAnswer(
-    AnswerObject, frozen=True, kw_only=True, tag_field="schema", tag="irtool.diff.ranks/1"
+    CompilationsAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.diff.ranks/1"
 ):
     """How the graphs of a run's ranks differ."""
 
@@ -131,9 +145,15 @@ class RanksAnswer(
     classes: list[RankClassAnswer]
 
 
-def ranks_answer(classes: Sequence[RankClass]) -> RanksAnswer:
-    """Classes of ranks, each against the first one, for scripts."""
+def ranks_answer(classes: Sequence[RankClass], known: Known) -> RanksAnswer:
+    """Classes of ranks, each against the first one, for scripts.
+
+    Args:
+        classes: of ranks with equal graphs.
+        known: the dump that stands for each class, with its context.
+    """
     return RanksAnswer(
+        **contexts_fields(known),
         identical=len(classes) == 1,
         classes=[
             RankClassAnswer(

@@ -7,37 +7,10 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
 
-from irtool.ir.finding import Edit, Finding, Findings, Gain, Severity, SourceLine
+from irtool.ir.finding import Edit, Finding, Findings, Gain, RelatedPlace, Severity, SourceLine
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.findings.places import code_counts, rule_names, severity_counts
-from irtool.report.run_answer import (
-    CONTEXT,
-    CompilationContext,
-    ContextValue,
-    Known,
-    contexts_fields,
-)
-
-
-class SourcePlace(AnswerObject, frozen=True, kw_only=True):
-    """A line of the user's Python."""
-
-    path: Annotated[str, doc("where the file was found here, else as the dump prints it")]
-    line: int
-    column: Annotated[int | None, doc("from 1")]
-    end_line: int | None
-    end_column: Annotated[int | None, doc("exclusive")]
-    text: Annotated[str, doc("the statement")]
-
-
-class RelatedNode(AnswerObject, frozen=True, kw_only=True):
-    """Another place that a finding is about."""
-
-    message: Annotated[str, doc("what it has to do with the finding")]
-    file: str
-    line: int
-    column: int
-    node: str | None
+from irtool.report.run_answer import CompilationsAnswer, Known, contexts_fields
 
 
 class FindingEdit(AnswerObject, frozen=True, kw_only=True):
@@ -85,14 +58,14 @@ class ToldFinding(AnswerObject, frozen=True, kw_only=True):
     graph: str | None
     scope: str | None
     statement: Annotated[str, doc("the line of the dump, shortened")]
-    source: Annotated[SourcePlace | None, doc("null where the dump prints none")]
+    source: Annotated[SourceLine | None, doc("null where the dump prints none")]
     check: Annotated[str | None, doc("the place in MindSpore that refuses it: `file.cc:Function`")]
     hint: Annotated[str | None, doc("what to do about findings of this kind")]
     fix: Annotated[str | None, doc("what to write instead, where irtool knows it")]
     edit: Annotated[FindingEdit | None, doc("the same as a change of a line or of a setting")]
     gain: Annotated[EditGain | None, doc("what that is worth")]
     command: Annotated[str | None, doc("the command to type next")]
-    related: list[RelatedNode]
+    related: Sequence[RelatedPlace]
     ranks: Annotated[
         Sequence[int], doc("all that it holds for; empty where nobody says whose dump it is")
     ]
@@ -127,7 +100,7 @@ class SilentRule(AnswerObject, frozen=True, kw_only=True):
     of: Annotated[int, doc("of how many")]
 
 
-class FindingsAnswer(AnswerObject, frozen=True, kw_only=True):
+class FindingsAnswer(CompilationsAnswer, frozen=True, kw_only=True):
     """What was found, and what could not be looked at."""
 
     findings: list[ToldFinding]
@@ -144,32 +117,14 @@ class LintAnswer(
 ):
     """What is wrong, or worth a look, in dumps."""
 
-    context: Annotated[
-        dict[str, ContextValue],
-        CONTEXT,
-        doc("that of the first compilation, as each of `contexts` has it"),
-    ]
-    assumptions: Annotated[list[str], doc("of the first compilation, as texts")]
-    contradictions: Annotated[list[str], doc("what two sources say differently, as texts")]
-    contexts: Annotated[list[CompilationContext], doc("of each compilation")]
-
 
 class GateAnswer(
     FindingsAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.gate/1"
 ):
-    """What became worse than in a golden dump; places are those of the new dump."""
+    """What became worse than in a golden dump; places are those of the new dump.
 
-    context: Annotated[
-        dict[str, ContextValue],
-        CONTEXT,
-        doc("that of the first dump that is judged, as `contexts` has it"),
-    ]
-    assumptions: Annotated[list[str], doc("of the first dump that is judged, as texts")]
-    contradictions: Annotated[list[str], doc("what two sources say differently, as texts")]
-    contexts: Annotated[
-        list[CompilationContext],
-        doc("of each dump that is judged, and after it of the golden one it is held against"),
-    ]
+    Each dump that is judged has a context, and after it the golden one it is held against.
+    """
 
 
 def lint_answer(findings: Findings, known: Known = ()) -> LintAnswer:
@@ -244,40 +199,17 @@ def told_finding(finding: Finding, names: Mapping[str, str]) -> ToldFinding:
         graph=finding.graph,
         scope=finding.scope,
         statement=finding.statement,
-        source=source_place(finding.source),
+        source=finding.source,
         check=finding.check or None,
         hint=finding.hint or None,
         fix=finding.fix,
         edit=finding_edit(finding.edit),
         gain=edit_gain(finding.gain),
         command=finding.command or None,
-        related=[
-            RelatedNode(
-                message=place.message,
-                file=place.file,
-                line=place.line,
-                column=place.column,
-                node=place.node,
-            )
-            for place in finding.related
-        ],
+        related=finding.related,
         ranks=finding.ranks,
         fingerprint=finding.fingerprint,
         suppressed=finding.suppressed or None,
-    )
-
-
-def source_place(line: SourceLine | None) -> SourcePlace | None:
-    """A line of Python."""
-    if line is None:
-        return None
-    return SourcePlace(
-        path=line.path,
-        line=line.line,
-        column=line.column,
-        end_line=line.end_line,
-        end_column=line.end_column,
-        text=line.text,
     )
 
 

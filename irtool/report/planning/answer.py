@@ -83,7 +83,7 @@ class ElasticPoint(AnswerObject, frozen=True, kw_only=True):
     fetched_bytes: Annotated[int, doc("that all devices together fetch")]
     slices_changed: Annotated[int, doc("operators whose slices change: those are compiled")]
     strategies_changed: Annotated[int, doc("operators whose strategy changes")]
-    seconds_before: Annotated[float, doc("until it runs: fetching, compiling")]
+    seconds_before: Annotated[float, doc("of start-up: fetching, compiling")]
     horizon: Annotated[float | None, doc("steps that it was searched for; null: endless")]
     cheapest_for: Annotated[
         tuple[float, float | None] | None,

@@ -71,10 +71,10 @@ def points_table(plan: ElasticPlan) -> Table:
             ]
         )
     columns = [
-        text_column(""), number_column("devices"), number_column("a step", "seconds"),
+        text_column("plan"), number_column("devices"), number_column("a step", "seconds"),
         number_column("fetched by a device", "bytes", 1), number_column("by all", "bytes", 3),
         number_column("slices change", rank=2), number_column("strategies change", rank=2),
-        number_column("until it runs", "seconds"),
+        number_column("start-up", "seconds"),
         *([] if endless else [number_column(f"with {horizon_text(plan.horizon)}", "seconds")]),
         text_column("cheapest for"),
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from irtool.planning.recovery.groups import GroupChanges, GroupUse
 from irtool.planning.recovery.growth import Growth
 from irtool.planning.recovery.recover import Alternative, Recovery
 from irtool.planning.recovery.reshard import Resharding
-from irtool.planning.recovery.survival import WeakPoint
+from irtool.planning.recovery.survival import LostSlice, SurvivingSlice, WeakPoint
 from irtool.planning.recovery.times import RecoveryTime
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.recovery.files import (
@@ -65,23 +65,6 @@ class ChangedGroups(AnswerObject, frozen=True, kw_only=True):
     kept: list[NamedGroup]
     added: list[NamedGroup]
     removed: list[NamedGroup]
-
-
-class LostSlice(AnswerObject, frozen=True, kw_only=True):
-    """A slice without a holder."""
-
-    parameter: str
-    ranks: list[int]
-    bytes: int
-
-
-class SurvivingSlice(AnswerObject, frozen=True, kw_only=True):
-    """A slice of lost ranks that others hold."""
-
-    parameter: str
-    lost: list[int]
-    survivors: list[int]
-    bytes: int
 
 
 class ReplicaSets(AnswerObject, frozen=True, kw_only=True):
@@ -214,8 +197,8 @@ class RecoverAnswer(
     ]
     groups_rebuilt: list[RebuiltGroup]
     groups_changed: Annotated[ChangedGroups | None, doc("null: nothing changes")]
-    slices_lost: list[LostSlice]
-    slices_surviving: list[SurvivingSlice]
+    slices_lost: Sequence[LostSlice]
+    slices_surviving: Sequence[SurvivingSlice]
     common_replicas: Annotated[
         list[list[int]],
         doc(
@@ -322,19 +305,8 @@ def _named(groups: Sequence[GroupUse]) -> list[NamedGroup]:
 
 def _slices(recovery: Recovery) -> dict[str, Any]:
     return {
-        "slices_lost": [
-            LostSlice(parameter=piece.parameter, ranks=list(piece.ranks), bytes=piece.bytes)
-            for piece in recovery.lost
-        ],
-        "slices_surviving": [
-            SurvivingSlice(
-                parameter=piece.parameter,
-                lost=list(piece.lost),
-                survivors=list(piece.survivors),
-                bytes=piece.bytes,
-            )
-            for piece in recovery.surviving
-        ],
+        "slices_lost": recovery.lost,
+        "slices_surviving": recovery.surviving,
         "common_replicas": [list(ranks) for ranks in recovery.common_replicas],
         "replicas": [
             ReplicaSets(parameter=item.name, sets=[list(ranks) for ranks in item.replica_sets])

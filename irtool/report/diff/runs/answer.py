@@ -22,13 +22,7 @@ from irtool.report.diff.losses import LossAnswer, losses_answer
 from irtool.report.diff.nodes import DiffNode, diff_node
 from irtool.report.diff.runs.sentences import sentences, why_text
 from irtool.report.diff.runs.tensors import phase_counts
-from irtool.report.run_answer import (
-    CONTEXT,
-    CompilationContext,
-    ContextValue,
-    Known,
-    contexts_fields,
-)
+from irtool.report.run_answer import CompilationsAnswer, Known, contexts_fields
 
 _UNTOLD = ("equal bits", "equal figures", "carries error", "not comparable")
 """Verdicts of operators that are not listed as changed."""
@@ -52,16 +46,6 @@ class RunsView:
     limit: int | None = None
     is_strict: bool = False
     repeats: tuple[str, ...] = ()
-
-
-class OperatorNeighbour(AnswerObject, frozen=True, kw_only=True):
-    """A node near an operator that introduces error."""
-
-    role: Annotated[str, doc("itself, reads or read by")]
-    node: str
-    op: str
-    line: Annotated[int, doc("of the dump")]
-    type: Annotated[str, doc("of its result")]
 
 
 class UlpHistogram(AnswerObject, frozen=True, kw_only=True):
@@ -99,7 +83,7 @@ class ErrorOrigin(AnswerObject, frozen=True, kw_only=True):
     attributes: Annotated[list[str], doc("arguments that differ")]
     read_by: Annotated[str | None, doc("the operator whose input comes from nowhere")]
     ulps: Annotated[UlpHistogram | None, doc("null: there are no values")]
-    neighbours: Annotated[dict[str, list[OperatorNeighbour]], doc("by side")]
+    neighbours: Annotated[dict[str, Sequence[Neighbour]], doc("by side")]
     graph_edits: Annotated[Sequence[str], doc("what differs around it in the graphs")]
     next: Annotated[Sequence[str], doc("what to try")]
 
@@ -174,7 +158,9 @@ class DumpSettings(AnswerObject, frozen=True, kw_only=True):
     msprobe: Annotated[Json, doc("its config.json")]
 
 
-class RunsAnswer(AnswerObject, frozen=True, kw_only=True, tag_field="schema", tag="irtool.diff/1"):
+class RunsAnswer(
+    CompilationsAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.diff/1"
+):
     """What differs between two runs or tensor dumps, and the first operator at fault.
 
     Lists are of the operators of the tensor dumps; without tensors, of the nodes of the graphs.
@@ -202,13 +188,6 @@ class RunsAnswer(AnswerObject, frozen=True, kw_only=True, tag_field="schema", ta
     repeats: Annotated[list[str], doc("healthy runs that noise was measured by")]
     unequal: Annotated[
         list[str], doc("operators of which a tensor differs in a bit, of all units, in their order")
-    ]
-    context: Annotated[dict[str, ContextValue], CONTEXT, doc("that of the left run's dump")]
-    assumptions: Annotated[list[str], doc("of the left run, as texts")]
-    contradictions: Annotated[list[str], doc("what two sources say differently, as texts")]
-    contexts: Annotated[
-        list[CompilationContext],
-        doc("of the left run's dump, then of the right one's; none where a side has no dump"),
     ]
 
 
@@ -324,8 +303,8 @@ def _origin(comparison: RunComparison, case: Case) -> ErrorOrigin:
         read_by=judged.pair.left.name if judged.entered else None,
         ulps=None if case.histogram is None else _ulps(case),
         neighbours={
-            "left": [_neighbour(item) for item in case.left_neighbours],
-            "right": [_neighbour(item) for item in case.right_neighbours],
+            "left": case.left_neighbours,
+            "right": case.right_neighbours,
         },
         graph_edits=case.edits,
         next=case.advice,
@@ -343,12 +322,6 @@ def _ulps(case: Case) -> UlpHistogram | None:
         dtype=case.histogram.dtype,
         counts=dict(zip(BINS, case.histogram.counts, strict=True)),
         bias=case.histogram.bias,
-    )
-
-
-def _neighbour(item: Neighbour) -> OperatorNeighbour:
-    return OperatorNeighbour(
-        role=item.role, node=item.node, op=item.op, line=item.line, type=item.type
     )
 
 
