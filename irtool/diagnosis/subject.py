@@ -12,7 +12,6 @@ from irtool.cluster.context.evidence import evidence_of
 from irtool.cluster.context.find import find_context
 from irtool.cluster.context.given import ContextError, Given
 from irtool.cluster.context.model import RunContext
-from irtool.cluster.context.weigh import weighed
 from irtool.cluster.machine import Machine, default_machine
 from irtool.cluster.memory import Memory, memory
 from irtool.cluster.ranks import Cluster, cluster_of_classes
@@ -212,11 +211,6 @@ class Subject:
             parallel = replace(parallel, rank=rank)
         network = network_of(dump)
         return Checked(dump, parallel, check(dump, parallel, network=network), network)
-
-    @cached_property
-    def weighed_context(self) -> RunContext:
-        """The context, with assumptions that decide marked."""
-        return weighed(self.context, self.checked.report)
 
     @cached_property
     def cost(self) -> StepCost:

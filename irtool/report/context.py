@@ -1,51 +1,14 @@
-"""How a run's context is shown: in JSON all of it, to people what was assumed or contradicts."""
+"""What people are shown of a run's context: what was assumed, and what contradicts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from irtool.cluster.context.model import RunContext
 from irtool.ir.units import plural
-from irtool.report.answer import as_json
-from irtool.report.json import json_text
 from irtool.report.model import Block, Note, Report
-from irtool.report.run_answer import assumption_text, context_fields
-
-
-def context_object(context: RunContext, more: Iterable[str] = ()) -> dict[str, object]:
-    """``context``, ``assumptions`` and ``contradictions``; ``more`` are other assumptions."""
-    return {
-        key: {name: as_json(entry) for name, entry in value.items()} if key == "context" else value
-        for key, value in context_fields(context, more).items()
-    }
-
-
-def context_pieces(
-    pieces: Iterable[str],
-    context: RunContext,
-    more: Iterable[str] = (),
-    compilations: Iterable[tuple[Sequence[str], RunContext]] = (),
-) -> Iterator[str]:
-    """An object that comes in pieces, the last of which closes it, with the context at its end.
-
-    Args:
-        pieces: of the object.
-        context: of the first compilation, or of the only one.
-        more: other assumptions.
-        compilations: of several compilations, the dumps and the context of each.
-    """
-    last: str | None = None
-    for piece in pieces:
-        if last is not None:
-            yield last
-        last = piece
-    for name, value in context_object(context, more).items():
-        yield f',\n "{name}": {json_text(value)}'
-    contexts = [{"files": list(files), **context_object(one)} for files, one in compilations]
-    if contexts:
-        yield f',\n "contexts": {json_text(contexts)}'
-    yield last or "}\n"
+from irtool.report.run_answer import assumption_text
 
 
 def context_lines(context: RunContext) -> Sequence[str]:

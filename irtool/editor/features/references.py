@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from lsprotocol.types import DocumentHighlight, DocumentHighlightKind, Location, Position
 
 from irtool.editor.document import Document, Mention, Thing, key_of
-from irtool.ir.graph import Node
 
 
 def references(document: Document, position: Position, declared: bool = True) -> list[Location]:
@@ -46,12 +45,6 @@ def thing_at(document: Document, position: Position) -> Thing | None:
     """What is named at a position, else the node whose lines hold it."""
     mention = document.mention_at(position)
     return mention.thing if mention is not None else document.node_at(position)
-
-
-def node_named(document: Document, position: Position) -> Node | None:
-    """The node at a position, if it is one that stands there."""
-    thing = thing_at(document, position)
-    return thing if isinstance(thing, Node) else None
 
 
 def mentions_of(document: Document, thing: Thing) -> Iterator[Mention]:

@@ -452,11 +452,6 @@ def _facts(report: HangReport) -> list[tuple[str, str]]:
     return facts
 
 
-def odd_text(ranks: Sequence[int]) -> str:
-    """``ranks 1,3``."""
-    return f"rank{'' if len(ranks) == 1 else 's'} {ranks_text(ranks)}"
-
-
 def _blocked_text(item: Blocked) -> str:
     if item.peers is not None:
         return f"transfer {item.index + 1} from rank {item.peers[0]} to rank {item.peers[1]}"
