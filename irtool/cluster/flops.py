@@ -35,6 +35,9 @@ class Flops:
 def flops(node: Node) -> int | None:
     """Operations of one node: a multiplication and an addition are two.
 
+    Args:
+        node: of any dump; its types give the shapes.
+
     Returns:
         0 for what moves, orders or communicates; None for an operator that no line describes, or
         with a tensor of unknown shape.
@@ -50,7 +53,15 @@ _MOST_OPERATIONS = 1e100
 
 
 def flops_of(op: str, tensors: Tensors) -> int | None:
-    """Operations of an operator on tensors of given shapes (slices, say); None if unknown."""
+    """Operations of an operator on tensors of given shapes (slices, say).
+
+    Args:
+        op: the operator.
+        tensors: shapes of what it takes and gives, and its attributes.
+
+    Returns:
+        None if no line describes the operator, or a size is not known.
+    """
     if launches_nothing(op):
         return 0
     entry = operator_of(op)
@@ -62,7 +73,14 @@ def flops_of(op: str, tensors: Tensors) -> int | None:
 
 
 def total_flops(nodes: Iterable[Node]) -> Flops:
-    """Operations of many nodes, and which operators could not be counted."""
+    """Operations of many nodes.
+
+    Args:
+        nodes: of any dumps.
+
+    Returns:
+        Their sum, and how many nodes of which operators could not be counted.
+    """
     total = 0
     unknown: dict[str, int] = {}
     for node in nodes:

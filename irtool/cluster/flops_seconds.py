@@ -18,7 +18,13 @@ LAUNCH_SECONDS = 2e-6
 
 
 def touched(op: str, inputs: Sequence[int], outputs: Sequence[int]) -> int:
-    """Bytes that an operator reads and writes, of those of its tensors."""
+    """Bytes that an operator reads and writes, of those of its tensors.
+
+    Args:
+        op: the operator.
+        inputs: bytes of each input.
+        outputs: bytes of its results.
+    """
     written = sum(outputs)
     if operator_of(op).is_("picks") and inputs:
         return min(inputs[0], written) + sum(inputs[1:]) + written
@@ -59,9 +65,11 @@ def work_of(node: Node) -> tuple[int, int]:
 
 
 def operator_seconds(node: Node, machine: Machine) -> float:
-    """Modelled seconds of one operator that does not communicate.
+    """Modelled seconds of one operator that does not communicate: a roofline, and its start.
 
-    Operations that nobody knows count none, so that its memory traffic decides.
+    Args:
+        node: of any dump.
+        machine: what arithmetic and memory traffic take.
     """
     if renames(node.op):
         return 0.0

@@ -103,7 +103,11 @@ class Fusion(Shown):
 
 
 def fusion(one: RankProgram) -> Fusion:
-    """The buckets that the backend makes of one rank's graph."""
+    """The buckets that the backend makes of one rank's graph.
+
+    Args:
+        one: the rank, with its validate dump.
+    """
     tensors = _tensors(one)
     separate: dict[str, int] = {}
     for step in one.program.steps:

@@ -88,7 +88,12 @@ class FusionPlan(Shown):
 
 
 def plan(one: RankProgram, machine: Machine) -> FusionPlan:
-    """The best buckets for one rank's graph on a machine."""
+    """The best buckets for one rank's graph on a machine.
+
+    Args:
+        one: the rank, with its validate dump.
+        machine: what a collective of a size takes.
+    """
     clock = clock_of(one, machine)
     buckets = fusion(one).buckets
     members: dict[tuple[object, ...], list[Bucket]] = {}

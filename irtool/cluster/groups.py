@@ -143,7 +143,12 @@ class GroupReport(Shown):
 
 
 def group_report(cluster: Cluster, machine: Machine) -> GroupReport:
-    """What all ranks communicate, priced on a machine."""
+    """What all ranks communicate, priced on a machine.
+
+    Args:
+        cluster: the ranks with their dumps.
+        machine: links between ranks, and their prices.
+    """
     rows: list[Row] = []
     totals = _Totals()
     groups = _Groups(machine)
@@ -350,7 +355,12 @@ class Exchange:
 
 
 def exchange(report: GroupReport, most: int = 64) -> Exchange:
-    """Who exchanges how much with whom; of more than ``most`` ranks, runs of ranks."""
+    """Who exchanges how much with whom.
+
+    Args:
+        report: of all ranks.
+        most: of more ranks than these, rows stand for runs of ranks.
+    """
     step = -(-report.devices // most)
     count = -(-report.devices // step)
     names = tuple(str(start * step) if step == 1 else f"{start * step}-" for start in range(count))

@@ -211,7 +211,13 @@ def _lane(item: WholeNode, stream: int) -> object:
 
 
 def single(dump: Dump, rank: int, devices: int | None = None) -> Cluster:
-    """A cluster of which there is one rank's dump."""
+    """A cluster of which there is one rank's dump.
+
+    Args:
+        dump: of that rank.
+        rank: whose it is.
+        devices: of the run; None: as far as groups show them.
+    """
     return cluster_of({rank: dump}, devices)
 
 

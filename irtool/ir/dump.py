@@ -42,11 +42,22 @@ _last_inlined: list[ref[Dump]] = []
 
 
 def dump_of(node: Node) -> Dump | None:
-    """The dump that a node stands in; None of a node that was made by itself."""
+    """The dump that a node stands in.
+
+    Args:
+        node: of a dump, or made by itself.
+
+    Returns:
+        None of a node that was made by itself.
+    """
     dump = node.graph.dump if node.graph is not None else None
     return dump if isinstance(dump, Dump) else None
 
 
 def dumps_of(whole: Whole) -> tuple[Dump, ...]:
-    """The dumps that were joined into a whole graph."""
+    """The dumps that were joined into a whole graph.
+
+    Args:
+        whole: the graph across dumps.
+    """
     return tuple(dump for dump in whole.dumps if isinstance(dump, Dump))

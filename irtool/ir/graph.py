@@ -141,7 +141,14 @@ class Node:
     # -- attributes ------------------------------------------------------------------------
 
     def attribute(self, key: str) -> object:
-        """Value of an attribute of the node, its primal or its primitive; None if absent."""
+        """Value of an attribute of the node, its primal or its primitive, in this order.
+
+        Args:
+            key: the attribute's name.
+
+        Returns:
+            Its plain value; None if no block has it.
+        """
         for block in (self.node_attributes, self.primal_attributes, self.primitive_attributes):
             if block is not None and key in block:
                 return block[key]
@@ -396,7 +403,14 @@ class Unresolved:
 
 
 def node_of(finding: Finding) -> Node | None:
-    """The node that a finding is about, None where it is about none or the model is not at hand."""
+    """The node that a finding is about.
+
+    Args:
+        finding: of any command.
+
+    Returns:
+        None where it is about none, or the model is not at hand.
+    """
     return finding.subject if isinstance(finding.subject, Node) else None
 
 
@@ -534,11 +548,22 @@ class Graph(Shown):
         return tuple(self._first_use)
 
     def node(self, number: int) -> Node | None:
-        """The node ``%number``."""
+        """The node ``%number``.
+
+        Args:
+            number: as printed before the node.
+
+        Returns:
+            None if this graph has no such node.
+        """
         return self._by_number.get(number)
 
     def named(self, name: str) -> tuple[Node, ...]:
-        """All nodes with this debug name: names are not unique."""
+        """All nodes with this debug name: names are not unique.
+
+        Args:
+            name: as printed in brackets behind the node's number, ``CNode_12``.
+        """
         return self._by_name.get(name, ())
 
     def source(self, operand: Value, type: Abstract | None = None) -> Source:
@@ -567,7 +592,15 @@ class Graph(Shown):
                 return operand
 
     def inputs(self, node: Node) -> tuple[Source, ...]:
-        """What each operand of one of its nodes stands for; several answers of a command ask."""
+        """What each operand of one of its nodes stands for; worked out once.
+
+        Args:
+            node: of this graph.
+
+        Returns:
+            A node, parameter, graph or literal for each operand; ``Unresolved`` where a reference
+            leads nowhere.
+        """
         sources = self._inputs.get(node)
         if sources is None:
             types = node.input_types
@@ -582,7 +615,14 @@ class Graph(Shown):
         return {}
 
     def labelled(self, label: str) -> Source:
-        """The parameter that a call names by its bare label, of this graph or an enclosing one."""
+        """The parameter that a call names by its bare label, of this graph or an enclosing one.
+
+        Args:
+            label: without number.
+
+        Returns:
+            ``Unresolved`` where no such graph has one.
+        """
         graph: Graph | None = self
         seen: set[str] = set()
         while graph is not None and graph.name not in seen:
@@ -594,7 +634,11 @@ class Graph(Shown):
         return Unresolved(String(label))
 
     def called(self, node: Node) -> tuple[Graph, ...]:
-        """Graphs of this dump that ``node`` may call."""
+        """Graphs of this dump that a node may call.
+
+        Args:
+            node: of this graph; of an operator there are none.
+        """
         if self.dump is None:
             return ()
         graphs = [self.dump.graph(name) for name in node.callees]
@@ -673,7 +717,11 @@ class Graph(Shown):
                 yield by_number[reference.number]
 
     def users(self, node: Node) -> tuple[Node, ...]:
-        """Nodes that use ``node``, in this graph and (as free variable) in others."""
+        """Nodes that use a node's result, in this graph and (as free variable) in others.
+
+        Args:
+            node: of this graph.
+        """
         foreign = self.dump.foreign_users(node) if self.dump else ()
         return (*self._users.get(node, ()), *foreign)
 
@@ -766,9 +814,13 @@ class DumpModel:
         scope: str | None = None,
         where: Callable[[Node], bool] | None = None,
     ) -> Iterator[Node]:
-        """Nodes of all graphs, chosen by operator, by part of the scope, and by a predicate.
+        """Nodes of all graphs, in printed order.
 
-        ``irtool.query('op == "MatMul"')`` makes a predicate from the query language.
+        Args:
+            op: only this operator, ``MatMul``.
+            scope: only nodes whose scope holds this; ``layers.1`` is not in ``layers.10``.
+            where: only nodes for which it is true; ``irtool.query('op == "MatMul"')`` makes such a
+                predicate from the query language.
         """
         for graph in self.graphs:
             for node in graph.nodes:
@@ -789,7 +841,14 @@ class DumpModel:
         return by_name
 
     def graph(self, name: str) -> Graph | None:
-        """The graph called ``name`` (without ``@``)."""
+        """The graph called ``name``.
+
+        Args:
+            name: without ``@``.
+
+        Returns:
+            None if the dump has no such graph; the first of several.
+        """
         return self._graph_by_name.get(name)
 
     @cached_property
@@ -801,7 +860,11 @@ class DumpModel:
         return users
 
     def graph_users(self, name: str) -> tuple[str, ...]:
-        """Names of the graphs whose nodes call the graph ``name`` or use it as a value."""
+        """Names of the graphs whose nodes call a graph or use it as a value.
+
+        Args:
+            name: the graph's, without ``@``.
+        """
         return tuple(self._graph_users.get(name, ()))
 
     @cached_property
@@ -820,13 +883,22 @@ class DumpModel:
         return table
 
     def parameter_by_label(self, number: int | None, label: str | None) -> GraphParameter | None:
-        """The parameter with exactly this number and label, of any graph."""
+        """The parameter with exactly this number and label, of any graph.
+
+        Args:
+            number: of ``%para3``; None where the dump prints none.
+            label: behind the number; without one there is no such parameter.
+        """
         return self._parameter_table.get((number, label)) if label is not None else None
 
     def parameter_by_number(self, number: int | None, label: str | None) -> GraphParameter | None:
         """The parameter ``%para<number>`` of any graph: numbers are unique in a file.
 
         Dumps of failed compilations number all parameters 0; there the label decides.
+
+        Args:
+            number: of ``%para3``.
+            label: behind the number, as far as it is printed.
         """
         table = self._parameter_table
         return table.get((number, label)) or (table.get((number, None)) if number else None)
@@ -852,7 +924,11 @@ class DumpModel:
         return by_producer
 
     def foreign_users(self, node: Node) -> tuple[Node, ...]:
-        """Nodes of other graphs that use ``node`` as a free variable."""
+        """Nodes of other graphs that use a node as a free variable.
+
+        Args:
+            node: of any graph of this dump.
+        """
         return tuple(self._foreign_users.get(node, ()))
 
     def __repr__(self) -> str:

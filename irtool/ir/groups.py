@@ -44,7 +44,11 @@ _TABLES: WeakKeyDictionary[DumpModel, GroupTable] = WeakKeyDictionary()
 
 
 def groups_of(dump: DumpModel) -> GroupTable:
-    """The groups whose ranks some node of a dump lists, and the devices seen in them."""
+    """The groups whose ranks some node of a dump lists, and the devices seen in them.
+
+    Args:
+        dump: any; before the parallel pass there are hardly any groups.
+    """
     if dump not in _TABLES:
         _TABLES[dump] = _group_table(dump)
     return _TABLES[dump]

@@ -16,7 +16,11 @@ Phase: TypeAlias = Literal["forward", "backward", "recompute", "optimizer", "oth
 
 
 def phase(node: Node) -> Phase:
-    """What a node belongs to, by its own marks; see :func:`phases` for all of a dump."""
+    """What a node belongs to, by its own marks; see :func:`phases` for all of a dump.
+
+    Args:
+        node: of any dump.
+    """
     return _marked(node, node.op) or ("other" if node.op in PLUMBING else "forward")
 
 
@@ -41,12 +45,11 @@ def is_optimizer(op: str) -> bool:
 def phases(dump: DumpModel) -> Mapping[Node, Phase]:
     """The phase of every node, worked out once for a dump.
 
-    What no mark tells follows from producers and users.
+    Args:
+        dump: any.
 
-    What comes after backward nodes and feeds no backward node belongs to the optimizer, if it
-    reaches an update, else to the backward pass; passing nodes between phases are ``other``.
-    Gradients that were summed over micro-batches come out of parameters: what reads these comes
-    after the backward pass, too, although no value leads there.
+    Returns:
+        ``forward``, ``backward``, ``recompute``, ``optimizer`` or ``other`` for each of its nodes.
     """
     return once(dump, PHASES, lambda: _all_phases(dump))
 

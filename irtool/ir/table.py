@@ -74,7 +74,14 @@ class ArrowMissingError(ImportError):
 
 
 def rows(dump: DumpModel) -> Iterator[dict[str, Any]]:
-    """One dictionary a node, in printed order, with the keys of :data:`COLUMNS`."""
+    """One dictionary a node, in printed order.
+
+    Args:
+        dump: any.
+
+    Yields:
+        Dictionaries with the keys of :data:`COLUMNS`; sizes are in bytes.
+    """
     stages = phases(dump)
     for graph in dump.graphs:
         for node in graph.nodes:
@@ -83,6 +90,9 @@ def rows(dump: DumpModel) -> Iterator[dict[str, Any]]:
 
 def to_arrow(dump: DumpModel) -> Any:
     """The rows as a pyarrow table; its schema is the same for every dump.
+
+    Args:
+        dump: any.
 
     Raises:
         ArrowMissingError: pyarrow is not installed.

@@ -223,7 +223,11 @@ def unfold(runs: tuple[tuple[Type, int | None], ...]) -> Iterator[Type]:
 
 
 def element_type(type: Type) -> str | None:
-    """Name of the scalar type inside a tensor or reference; a scalar type's own name."""
+    """Name of the scalar type inside a tensor or reference; a scalar type's own name.
+
+    Args:
+        type: of a value.
+    """
     match type:
         case ScalarType():
             return type.name

@@ -85,7 +85,11 @@ def told_apart(left: float, right: float, unit: Unit) -> tuple[str, str]:
 
 
 def bytes_text(number: int | None) -> str:
-    """``1.5 MiB``; ``?`` for an unknown size."""
+    """``1.5 MiB``; ``?`` for an unknown size.
+
+    Args:
+        number: of bytes.
+    """
     if number is None:
         return UNKNOWN
     if abs(number) < 1024:
@@ -97,7 +101,11 @@ def bytes_text(number: int | None) -> str:
 
 
 def seconds_text(seconds: float | None) -> str:
-    """``3.2 ms``, ``455 µs``, ``12 min``: three digits; ``?`` for an unknown time."""
+    """``3.2 ms``, ``455 µs``, ``12 min``: three digits; ``?`` for an unknown time.
+
+    Args:
+        seconds: of any length.
+    """
     if seconds is None:
         return UNKNOWN
     if not seconds:
@@ -109,12 +117,20 @@ def seconds_text(seconds: float | None) -> str:
 
 
 def share_text(share: float | None) -> str:
-    """``37.5 %`` for 0.375; ``?`` for an unknown share."""
+    """``37.5 %`` for 0.375; ``?`` for an unknown share.
+
+    Args:
+        share: a part of one.
+    """
     return UNKNOWN if share is None else f"{100 * share:.1f} %"
 
 
 def operations_text(operations: float | None) -> str:
-    """``1.25 TFLOP``; ``?`` for an unknown number."""
+    """``1.25 TFLOP``; ``?`` for an unknown number.
+
+    Args:
+        operations: arithmetic on numbers; a multiplication and an addition are two.
+    """
     if operations is None:
         return UNKNOWN
     return _rate(operations, "FLOP")
@@ -139,7 +155,11 @@ def speed_text(speed: float | None) -> str:
 
 
 def error_text(error: float) -> str:
-    """``0.00014``, ``3.6e-07``: two digits of a difference, absolute or relative."""
+    """``0.00014``, ``3.6e-07``: two digits of a difference, absolute or relative.
+
+    Args:
+        error: of which only the magnitude counts.
+    """
     return f"{error:.2g}"
 
 
@@ -156,7 +176,15 @@ def part_text(part: int, total: int) -> str:
 
 
 def ratio(part: float, total: float) -> float | None:
-    """The share that a part is of a whole; None where the whole is nothing."""
+    """The share that a part is of a whole.
+
+    Args:
+        part: in any unit.
+        total: in the same.
+
+    Returns:
+        A part of one; None where the whole is nothing.
+    """
     return part / total if total > 0 else None
 
 
@@ -175,7 +203,11 @@ def plural(number: int, noun: str) -> str:
 
 
 def ranks_text(ranks: Sequence[int] | None) -> str:
-    """Ranks with even steps folded: ``0-3``, ``0,4,8…28``, ``0-3,8-11``; ``?`` if unknown."""
+    """Ranks with even steps folded: ``0-3``, ``0,4,8…28``, ``0-3,8-11``; ``?`` if unknown.
+
+    Args:
+        ranks: in any order.
+    """
     if ranks is None:
         return UNKNOWN
     ordered = sorted(set(ranks))
@@ -187,7 +219,11 @@ def ranks_text(ranks: Sequence[int] | None) -> str:
 
 
 def tuple_text(value: object) -> str:
-    """A strategy or shape as Python writes it: ``((4, 1), (1,))``; nothing for None."""
+    """A strategy or shape as Python writes it: ``((4, 1), (1,))``; nothing for None.
+
+    Args:
+        value: nested tuples or lists of numbers.
+    """
     if isinstance(value, tuple | list):
         items = [tuple_text(item) for item in cast("Sequence[object]", value)]
         return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"

@@ -242,7 +242,14 @@ class Attributes(MappingABC[str, object]):
         return (self.entries, self.label, self.separator, self.spaced)
 
     def literal(self, key: str) -> Value:
-        """The value as printed (a :class:`Scalar`, :class:`Sequence`, …); KeyError if absent."""
+        """The value as printed (a :class:`Scalar`, :class:`Sequence`, …).
+
+        Args:
+            key: the attribute's name.
+
+        Raises:
+            KeyError: there is no such attribute.
+        """
         for name, value in self.entries:
             if name == key:
                 return value
@@ -280,7 +287,11 @@ def number(text: str) -> int | float | str:
 
 
 def python_value(value: Value) -> object:
-    """The plain Python value of a literal; references and literals without one give themselves."""
+    """The plain Python value of a literal; references and literals without one give themselves.
+
+    Args:
+        value: of an operand or attribute.
+    """
     match value:
         case Scalar() | Word():
             return value.value

@@ -164,7 +164,11 @@ _TEXTS = ("code", "name", "severity", "summary", "explanation", "bad", "good")
 
 
 def mistake_in(rule: type[Rule]) -> str:
-    """What a rule's declaration lacks; "" if nothing."""
+    """What a rule's declaration lacks; "" if nothing.
+
+    Args:
+        rule: a class of one's own.
+    """
     who = f"{rule.__module__}.{rule.__qualname__}"
     for attribute in _TEXTS:
         value: object = getattr(rule, attribute, None)

@@ -173,7 +173,11 @@ class NodeRule(Rule):
     operators: ClassVar[Collection[str] | None] = None
 
     def looks_at(self, op: str) -> bool:
-        """Whether the rule has anything to say of nodes of an operator."""
+        """Whether the rule has anything to say of nodes of an operator.
+
+        Args:
+            op: the operator.
+        """
         return self.operators is None or op in self.operators
 
     def check(self, node: Node, facts: DumpFacts) -> Iterable[Finding]:
@@ -217,7 +221,11 @@ class EngineRule(Rule):
 
 
 def family_of(code: str) -> str:
-    """``STR`` of ``STR002``."""
+    """``STR`` of ``STR002``.
+
+    Args:
+        code: of a rule.
+    """
     return code.rstrip("0123456789")
 
 

@@ -31,6 +31,9 @@ def read_strategies(path: str) -> StrategyFile:
 
     MindSpore tells JSON from protobuf by the suffix ``.json``, and so does this.
 
+    Args:
+        path: of the file or folder.
+
     Raises:
         ArtefactError: it is none, or stages are missing.
     """
@@ -45,7 +48,10 @@ def read_strategies(path: str) -> StrategyFile:
 
 
 def read_layouts(path: str) -> StrategyFile:
-    """The same, for those who ask how parameters lie in the whole run.
+    """A strategy file, for those who ask how parameters lie in the whole run.
+
+    Args:
+        path: of the file, or of the folder with those of all pipeline stages.
 
     Raises:
         ArtefactError: it holds no layouts, holds those of devices that differ in number, or those
@@ -118,11 +124,13 @@ def _of_folder(path: str) -> StrategyFile:
 def merged(path: str, files: Sequence[StrategyFile]) -> StrategyFile:
     """The files of all pipeline stages as one, as ``merge_pipeline_strategys`` makes it.
 
-    Several files of one stage (one a rank) must say the same; where all are of one stage, that is
-    the whole run.
+    Args:
+        path: what the merged file is called.
+        files: of the stages, in any order.
 
     Raises:
-        ArtefactError: a file is merged already, says nothing, or two of one stage differ.
+        ArtefactError: one holds no layouts, was merged before, or disagrees with another of its
+            stage; or stages are missing.
     """
     by_stage: dict[int, StrategyFile] = {}
     for file in files:

@@ -222,7 +222,13 @@ def pipeline(
 
 
 def stage_of(rank: int, stages: int, devices: int) -> int:
-    """The stage of a rank: stages are runs of consecutive ranks of equal length."""
+    """The stage of a rank: stages are runs of consecutive ranks of equal length.
+
+    Args:
+        rank: from 0.
+        stages: how many there are.
+        devices: of all stages.
+    """
     return min(stages - 1, rank * stages // max(1, devices))
 
 

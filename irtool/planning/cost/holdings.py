@@ -237,18 +237,35 @@ def _part(box: Box, index: int, count: int) -> Box:
 
 
 def volume(box: Box) -> int:
-    """Number of elements of a box."""
+    """Number of elements of a box.
+
+    Args:
+        box: begin and end of each dimension.
+    """
     return math.prod(max(0, end - start) for start, end in box)
 
 
 def overlap(left: Box, right: Box) -> Box | None:
-    """What two boxes share; None if nothing."""
+    """What two boxes share.
+
+    Args:
+        left: begin and end of each dimension.
+        right: likewise, of as many dimensions.
+
+    Returns:
+        None if they share nothing.
+    """
     common = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(left, right, strict=True))
     return common if all(start < end for start, end in common) else None
 
 
 def without(box: Box, hole: Box) -> Iterator[Box]:
-    """A box without another one, as boxes that do not overlap."""
+    """A box without another one, as boxes that do not overlap.
+
+    Args:
+        box: begin and end of each dimension.
+        hole: what is taken out; it may reach beyond the box.
+    """
     shared = overlap(box, hole)
     if shared is None:
         yield box

@@ -47,7 +47,11 @@ _POLICY = (
 
 
 def render_page(page: Report) -> str:
-    """The page as one html file that needs nothing else: no network, no other file."""
+    """The page as one html file that needs nothing else: no network, no other file.
+
+    Args:
+        page: the report, pictures and graph included.
+    """
     elements = _titled(page.elements)
     graph = next((item for item in elements if isinstance(item, Explorer)), None)
     tables = [item for item in elements if isinstance(item, Table)]

@@ -57,7 +57,10 @@ def explain_all(
 ) -> tuple[Cause, ...]:
     """Why every communication node is there, and every slice, concat and split of the compiler.
 
-    Slices, concats and splits that the network holds itself are left out.
+    Args:
+        dump: taken after the parallel pass.
+        report: what ``check`` says of the begin dump; None: goes by names and attributes alone.
+        begin: the begin dump itself.
     """
     around = surroundings(dump, begin)
     causes: list[Cause] = []
