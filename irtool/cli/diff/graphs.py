@@ -132,9 +132,25 @@ def _run(path: str) -> Run:
 
 
 def _dump(file: InputFile) -> Dump:
-    dump = read_statements(file)
+    try:
+        dump = read_statements(file)
+    except Failure:
+        if not _holds_losses(file.path):
+            raise
+        hint = "irtool diff --loss LEFT RIGHT compares loss curves"
+        raise Failure("is a loss curve, not a dump", file.path, hint=hint) from None
     report_problems(dump.problems)
     return dump
+
+
+def _holds_losses(path: str) -> bool:
+    from irtool.compare.losses.read import read_loss
+    from irtool.compare.losses.series import NoLoss
+
+    try:
+        return len(read_loss(path).loss) > 0
+    except (NoLoss, DumpError):
+        return False
 
 
 def _write_explorer(file: str | None, output: Output, diff: GraphDiff) -> None:
