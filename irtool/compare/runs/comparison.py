@@ -109,9 +109,9 @@ class RunComparison(Shown):
         of the same training without micro-batches.
         """
         layout = self.shown.layout if self.shown is not None else None
-        multiple = self.losses.multiple if self.losses is not None else None
-        if layout is None or multiple is None:
+        if layout is None or self.losses is None or self.losses.multiple is None:
             return False
+        multiple = self.losses.multiple
         ours, theirs = layout.micros
         return ours != theirs and math.isclose(multiple, theirs / ours, rel_tol=MULTIPLE_SPREAD)
 

@@ -111,10 +111,16 @@ def case_of(comparison: TensorComparison, judged: Judged) -> Case:
     )
 
 
+def _is_of_one_run(judged: Judged) -> bool:
+    """Whether a verdict holds ranks of one run against each other, and is of no pair."""
+    op = judged.pair.left
+    return op is judged.pair.right and op in (judged.maker_left, judged.maker_right)
+
+
 def _only_on(comparison: TensorComparison, judged: Judged) -> Literal["left", "right"] | None:
     """The side that alone has an accused operator, where a verdict of one side is no pair's."""
     op = judged.pair.left
-    if op is not judged.pair.right:
+    if not _is_of_one_run(judged):
         return None
     is_right = judged.maker_right is not None
     pairs = (item.pair for item in comparison.judged if item is not judged)
@@ -227,7 +233,7 @@ def advice(judged: Judged, has_calls: bool = False) -> tuple[str, ...]:
         return ("load the same checkpoint on both sides, and check how it is laid out",)
     if any(not change.is_shape for change in judged.attributes):
         return ("give both sides the same arguments, and compare again",)
-    if op is judged.pair.right:  # of ranks that are held against each other
+    if _is_of_one_run(judged):
         if family(op.type) == "collective":
             return (
                 "compare what this collective does: its operation, its group, the ranks that take "
