@@ -159,3 +159,31 @@ def test_data_that_one_side_rounds_to_half_precision_are_the_same_data(
     found = rows(compared(tmp_path, tensors=tensors, is_half=True, pixels=pixels))
     text, same = found["input data"]
     assert (text.removesuffix(" by their figures"), same) == answer
+
+
+@pytest.mark.parametrize("tensors", [True, False])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_weights_of_calls_without_a_partner_are_not_called_equal(
+    tmp_path: Path, side: str, tensors: bool
+) -> None:
+    """An expert that one side alone has: nothing is compared of it, and it accuses nobody."""
+    lone = np.linspace(-2, 3, WIDTH * WIDTH, dtype=np.float32).reshape(WIDTH, WIDTH)
+    entries = step()
+    given = entries[0][1][0]
+    more: Entry = ("Functional.linear.1.forward", [given, lone], given @ lone.T)
+    again: Entry = ("Functional.linear.1.forward", entries[0][1], entries[0][2])
+    for name, entry, is_partial in (("other", more, True), ("again", again, False)):
+        folders = [
+            msprobe(
+                tmp_path / name / which,
+                [*entries, entry] if which == side else entries,
+                tensors=tensors,
+            )
+            for which in ("left", "right")
+        ]
+        sides = [side_of_run(load_run(str(folder)), None) for folder in folders]
+        comparison = compare_runs(sides[0], sides[1], Settings())
+        (row,) = (row for row in comparison.hyperparameters if row.name == "initial weights")
+        assert ("others not" in row.left) == is_partial
+        assert row.same is (None if is_partial else True)
+        assert not comparison.told_differently

@@ -292,8 +292,12 @@ def _facts(units: Sequence[UnitResult]) -> Iterator[Row]:
             yield Row(kind, text, text, None, min(rounded))
         else:
             by = least_telling(fact.compared_by for fact in facts)
-            text = f"{_EQUAL[by]} ({total} compared)"
             # Other whole numbers between the same extremes are the rule, not the exception.
             same = None if by == "extremes" else True
             where = "values between them are not in the dump" if by == "extremes" else ""
+            compared = f"{total} compared"
+            if any(fact.is_partial for fact in facts):
+                compared += ", others not"
+                same, where = None, "calls without a partner read others"
+            text = f"{_EQUAL[by]} ({compared})"
             yield Row(kind, text, text, same, where)

@@ -17,7 +17,7 @@ from irtool.compare.tensors.judging.entering import figures_resolution
 from irtool.compare.tensors.judging.precision import COARSEST, true_unit
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.measuring.measure import Measure
-from irtool.compare.tensors.model import Columns, Op, Places
+from irtool.compare.tensors.model import Columns, Op, Places, TensorRun
 from irtool.compare.tensors.semantics import family, is_random
 from irtool.ir.dataclass import dataclass
 
@@ -57,6 +57,7 @@ class Fact:
         differing: those that differ.
         rounded: names of those of which one side is the other rounded to its type.
         compared_by: what was compared of them: of several tensors the least that any has.
+        is_partial: whether there are others, which calls without a partner read.
     """
 
     kind: Kind
@@ -64,6 +65,7 @@ class Fact:
     differing: list[Differing] = field(default_factory=list[Differing])
     rounded: list[str] = field(default_factory=list[str])
     compared_by: ComparedBy = "values"
+    is_partial: bool = False
 
     @property
     def worst(self) -> Differing:
@@ -79,6 +81,7 @@ def facts_of(comparison: TensorComparison) -> list[Fact]:
     """
     facts = {kind: Fact(kind) for kind in KINDS}
     seen: set[Places] = set()
+    weights: list[Places] = []
     is_first_step = (comparison.left.step or 0) == 0
     for kind, item, places in _given(comparison):
         if places in seen or (kind == "initial weights" and not is_first_step):
@@ -89,6 +92,8 @@ def facts_of(comparison: TensorComparison) -> list[Fact]:
             continue
         fact = facts[kind]
         fact.compared += 1
+        if kind == "initial weights":
+            weights.append(places)
         if fact.compared_by != "extremes":
             by = _compared_by(comparison, places, measure)
             if by != fact.compared_by:
@@ -100,7 +105,32 @@ def facts_of(comparison: TensorComparison) -> list[Fact]:
             fact.rounded.append(name)
         else:
             fact.differing.append(Differing(name, measure.error))
+    if weights:
+        facts["initial weights"].is_partial = any(
+            _reads_others(run, [places[side] for places in weights])
+            for side, run in enumerate((comparison.left, comparison.right))
+        )
     return [fact for fact in facts.values() if fact.compared]
+
+
+def _reads_others(run: TensorRun, compared: Iterable[int]) -> bool:
+    """Whether calls of a run read weights that were not compared, as those without a partner do.
+
+    Which weights are the same is told by their figures, so nothing is said of those without any.
+
+    Args:
+        run: with all its calls.
+        compared: places of the weights that were.
+    """
+    columns = run.columns
+
+    def figures(place: int) -> tuple[float | None, ...]:
+        stated = columns.most[place], columns.least[place], columns.norm[place]
+        return math.prod(columns.shapes[place]), *(None if math.isnan(x) else x for x in stated)
+
+    known = set(map(figures, compared))
+    weights = (place for op in run.ops if op.phase == "forward" for place in op.parameters)
+    return any(any(item[1:]) and item not in known for item in map(figures, weights))
 
 
 def least_telling(kinds: Iterable[ComparedBy]) -> ComparedBy:
