@@ -463,7 +463,7 @@ def _with_options(choices: Mapping[str, Sequence[str]]) -> Iterator[Question]:
     for command, line in SINGLE:
         kinds = choices[command]
         data = "json" if "json" in kinds else "dot"
-        more = ["markdown", "html"] if "markdown" in kinds else []  # asked of nothing else
+        more = ["markdown", "html", "csv"] if "markdown" in kinds else []  # asked of nothing else
         people = [] if command in SEARCHING else [kinds[0]]
         for kind in dict.fromkeys((data, *people, *more)):
             if (command, kind) not in DRAWN_BY_GRAPHVIZ:

@@ -265,7 +265,7 @@ def test_the_second_run_tells_the_same_from_the_cache(
 def test_each_dump_is_read_once(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    evidence = "irtool.cluster.context.evidence.excerpt"
+    evidence = "irtool.syntax.excerpt.excerpt"
     expected = run(capsys, "mlp_rejected", "--format", "json")
     with monkeypatch.context() as patch:
         patch.setattr(evidence, nobody_works)
@@ -287,7 +287,7 @@ def test_excerpts_of_other_ranks_are_read_once_however_many_ask(
         reads[path] += 1
         return excerpt(path, operators)
 
-    monkeypatch.setattr("irtool.cluster.context.evidence.excerpt", counted)
+    monkeypatch.setattr("irtool.syntax.excerpt.excerpt", counted)
     for rank in range(4):
         dump = Path("run", f"rank_{rank}", "20_validate_0080.ir")
         dump.parent.mkdir(parents=True)

@@ -78,10 +78,14 @@ def test_a_weight_is_shared_by_its_rows_from_a_threshold_on(
     shape: tuple[int, ...], replicas: tuple[int, ...], size: int | None, why: str
 ) -> None:
     tensor = SimpleNamespace(shape=shape, bytes=size)
-    weight = SimpleNamespace(replicas=replicas, tensor=tensor, full_bytes=None)
+    weight = SimpleNamespace(
+        replicas=replicas, tensor=tensor, full_bytes=None, threshold=65536
+    )
     assert Weight.unshardable(weight) == why  # type: ignore[arg-type]
     if size is not None:
-        whole = SimpleNamespace(replicas=replicas, tensor=tensor, full_bytes=size + 1)
+        whole = SimpleNamespace(
+            replicas=replicas, tensor=tensor, full_bytes=size + 1, threshold=65536
+        )
         expected = "" if size == 65535 else why
         assert Weight.unshardable(whole) == expected  # type: ignore[arg-type]
 

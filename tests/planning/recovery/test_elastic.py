@@ -122,6 +122,4 @@ def test_a_quick_plan_for_more_devices_is_near_the_optimum() -> None:
     quick, full = (
         replan(gpt, CONTEXT, MACHINE, to=64, horizon=inf, effort=effort) for effort in ways
     )
-    (made,) = quick.plans.values()
-    assert any("--effort full" in note for note in made.notes)
     assert full.point.seconds * 0.999 <= quick.point.seconds <= full.point.seconds * 1.02
