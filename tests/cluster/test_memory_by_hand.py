@@ -78,9 +78,7 @@ def test_a_weight_is_shared_by_its_rows_from_a_threshold_on(
     shape: tuple[int, ...], replicas: tuple[int, ...], size: int | None, why: str
 ) -> None:
     tensor = SimpleNamespace(shape=shape, bytes=size)
-    weight = SimpleNamespace(
-        replicas=replicas, tensor=tensor, full_bytes=None, threshold=65536
-    )
+    weight = SimpleNamespace(replicas=replicas, tensor=tensor, full_bytes=None, threshold=65536)
     assert Weight.unshardable(weight) == why  # type: ignore[arg-type]
     if size is not None:
         whole = SimpleNamespace(
