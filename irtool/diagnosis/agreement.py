@@ -23,7 +23,17 @@ _UNLIKE = "gradients_mean"
 
 
 def wrong_numbers(subject: Subject) -> Iterator[Diagnosis]:
-    """Ranks whose dumps were compiled under another rank's number."""
+    """Ranks whose dumps were compiled under another rank's number.
+
+    Args:
+        subject: the run; its validate dumps are compared.
+
+    Yields:
+        an error for each such rank, with ``RANK_ID`` as the setting to mend.
+
+    Raises:
+        CannotJudge: no validate dump is whole.
+    """
     for item in compiled_as_another(subject.cluster):
         one = subject.cluster.ranks[item.rank]
         first = place(one, item.step)
@@ -43,7 +53,19 @@ def wrong_numbers(subject: Subject) -> Iterator[Diagnosis]:
 
 
 def unlike_gradients(subject: Subject) -> Iterator[Diagnosis]:
-    """Ranks that take the mean of gradients where others take the sum."""
+    """Ranks that take the mean of gradients where others take the sum.
+
+    Args:
+        subject: the run; what the dumps of each class of ranks alone show of ``gradients_mean`` is
+            compared.
+
+    Yields:
+        one error at most; without an edit where both sides have equally many ranks, for then none
+        of them is the odd one.
+
+    Raises:
+        CannotJudge: no validate dump is whole.
+    """
     values: dict[Hashable, list[int]] = {}
     if len(subject.classes) < 2:
         return  # ranks with equal graphs have equal contexts
@@ -76,7 +98,17 @@ def unlike_gradients(subject: Subject) -> Iterator[Diagnosis]:
 
 
 def unlike_fusion(subject: Subject) -> Iterator[Diagnosis]:
-    """Ranks whose fusion ids join other collectives than those of the rest of their stage."""
+    """Ranks whose fusion ids join other collectives than those of the rest of their stage.
+
+    Args:
+        subject: the run; ranks of one stage that launch the same collectives are compared.
+
+    Yields:
+        an error for each stage in which some members of a group fuse otherwise than others.
+
+    Raises:
+        CannotJudge: no validate dump is whole.
+    """
     stages: dict[object, dict[Hashable, list[int]]] = {}
     for rank, stage in stages_of(subject.cluster).items():
         one = subject.cluster.ranks[rank]
@@ -115,7 +147,15 @@ def _unlike_fusion(subject: Subject, values: Mapping[Hashable, list[int]]) -> It
 
 
 def joined(one: RankProgram) -> tuple[int, ...]:
-    """For each communication the first one that it is joined with; itself where with none."""
+    """For each communication the first one that it is joined with; itself where with none.
+
+    Args:
+        one: what a rank communicates, in the order of its script.
+
+    Returns:
+        a position (from 0) for each position of the rank's steps. Joined are collectives that can
+        be fused, with the same operator, group, reduction, data type and a fusion id other than 0.
+    """
     firsts: dict[Hashable, int] = {}
     leaders: list[int] = []
     for number, (step, party) in enumerate(zip(one.program.steps, one.parties, strict=True)):
@@ -131,6 +171,13 @@ def unseen_fusion(subject: Subject) -> str:
 
     Fusion ids are there, the backend's cuts of equal ids (split indices, thresholds of plain data
     parallel) are made behind the last dump.
+
+    Args:
+        subject: the run; with an execution order recorded by any rank, or fewer than two ranks,
+            there is nothing to tell.
+
+    Raises:
+        CannotJudge: no validate dump is whole.
     """
     recorded = any(rank.execution_order for rank in subject.run.by_rank.values())
     if len(subject.cluster.ranks) < 2 or recorded:

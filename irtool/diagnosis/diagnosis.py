@@ -50,7 +50,7 @@ class Diagnosis(Finding):
 
     @property
     def task(self) -> Task:
-        """What was asked."""
+        """The task that found it: its code."""
         return cast("Task", self.code)
 
 
@@ -74,7 +74,27 @@ def diagnosis(
     share: float = 0.0,
     no_edit: str = "",
 ) -> Diagnosis:
-    """What a task found; see :class:`Diagnosis`."""
+    """What a task found; see :class:`Diagnosis`.
+
+    Args:
+        task: whose finding it is.
+        severity: error, warning or info.
+        cause: what is wrong, in one sentence.
+        command: the words of the command that shows more; they are quoted for a shell.
+        rank: the first rank that it holds for; None where it is the whole run's.
+        ranks: all of them.
+        node: ``%4``.
+        op: the operator, where an edit or another task has to know it.
+        file: the dump, log or other file.
+        line: in the file, from 1; 0 where it belongs to all of it.
+        source: the user's line of Python.
+        edit: the change of a line or setting that mends it.
+        gain: what that saves: seconds a step, bytes of a device.
+        since: the step (``step 12``) or pass from which on it is there.
+        weight: orders findings of one task and severity, the largest first.
+        share: of an info, the part (0 to 1) of the step, memory or graph that it saves.
+        no_edit: why there is no edit; dropped where there is one.
+    """
     return Diagnosis(
         task, severity, cause, file, line, node=node, op=op, source=source, edit=edit, gain=gain,
         command=shlex.join(command), rank=rank, ranks=ranks, arguments=command, since=since,
@@ -86,6 +106,11 @@ def strategy_edit(source: SourceLine | None, old: str, new: str) -> Edit:
     """Another strategy: in the line of Python where it stands there, else as what to set.
 
     A dump knows the line that calls an operator; ``shard()`` mostly stands in another.
+
+    Args:
+        source: the user's line that calls the operator; None where the dump names none.
+        old: the strategy that is refused or worse, as Python writes it: ``((4, 2), (2, 1))``.
+        new: the one to write instead.
     """
     if source is not None and old in source.text:
         return Edit(file=source.path, line=source.line, old=old, new=new)
@@ -105,7 +130,15 @@ class CannotJudge(Exception):
 
 
 def ranked(diagnoses: list[Diagnosis]) -> tuple[Diagnosis, ...]:
-    """The gravest first; what stops a run before what slows it down, chances by what they save."""
+    """The gravest first; what stops a run before what slows it down, chances by what they save.
+
+    Args:
+        diagnoses: of all tasks, in any order.
+
+    Returns:
+        all of them by severity, infos by the share that they save, then in the order of ``TASKS``,
+        by weight, rank and line.
+    """
     return tuple(
         sorted(
             diagnoses,

@@ -235,5 +235,9 @@ def _together(items: Sequence[Diagnosis]) -> Diagnosis:
 
 
 def ranks_of(item: Diagnosis) -> str:
-    """``1`` or ``0-3``; empty where it is the whole run's."""
+    """``1`` or ``0-3``; empty where it is the whole run's.
+
+    Args:
+        item: a finding; its ``ranks`` are written.
+    """
     return ranks_text(item.ranks) if item.ranks else ""

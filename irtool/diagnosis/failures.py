@@ -46,6 +46,11 @@ TASK_OF: dict[str, Task] = {
 def logged(subject: Subject) -> tuple[LoggedFinding, ...]:
     """What the run's logs and failure dumps say, causes first.
 
+    They are read once and remembered by the run.
+
+    Args:
+        subject: the run.
+
     Raises:
         CannotJudge: there are none.
     """
@@ -94,7 +99,19 @@ EditOf: TypeAlias = Callable[[LoggedFinding, SourceLine | None], Edit | None]
 def logged_causes(
     subject: Subject, task: Task, edit_of: EditOf | None = None
 ) -> Iterator[Diagnosis]:
-    """What logs say of a task: causes as errors, consequences only where no cause is told."""
+    """What logs say of a task: causes as errors, consequences only where no cause is told.
+
+    Args:
+        subject: the run.
+        task: a code that belongs to another task (``TASK_OF``) is left to that one.
+        edit_of: gives the change that mends a failure, where the log itself names none.
+
+    Yields:
+        an error for each; what logs only mention (info) is left out.
+
+    Raises:
+        CannotJudge: there is no log and no failure dump.
+    """
     findings = logged(subject)
     causes = [item for item in findings if item.role in ("cause", "unknown")]
     for item in causes or [item for item in findings if item.role == "consequence"]:
@@ -162,7 +179,14 @@ def _why_no_edit(item: LoggedFinding, source: SourceLine | None) -> str:
 
 
 def is_interpreted(node: Node) -> bool:
-    """Whether a statement, or what names its operands, is run by Python's interpreter."""
+    """Whether a statement, or what names its operands, is run by Python's interpreter.
+
+    MindSpore leaves what is no Tensor to it (JIT fallback): a ``PyExecute`` node, or one that reads
+    a key such as ``__py_exec_…``.
+
+    Args:
+        node: a statement of any dump.
+    """
     return node.op.startswith("PyExecute") or any(
         isinstance(item, String) and _PYTHON.fullmatch(item.text) for item in node.operands
     )

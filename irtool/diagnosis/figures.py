@@ -48,7 +48,15 @@ class Figures:
 
 
 def figures_of_begin(subject: Subject) -> Figures:
-    """What the dump before the parallel pass tells."""
+    """What the dump before the parallel pass tells.
+
+    Args:
+        subject: the run; its lowest rank's begin dump is checked and priced.
+
+    Returns:
+        all figures but those of memory; None for each that the run does not tell, and for what only
+        a damaged dump tells.
+    """
     context = _try(lambda: subject.parallel)
     cost = _try(lambda: subject.cost)
     checked = _try(lambda: subject.checked)
@@ -85,7 +93,14 @@ def _is_guess(subject: Subject, key: str) -> bool:
 
 
 def peak(subject: Subject) -> tuple[int, int] | None:
-    """Bytes of the rank that holds most, and those of them that its communicators take."""
+    """Bytes of the rank that holds most, and those of them that its communicators take.
+
+    Args:
+        subject: the run; its whole validate dumps are counted.
+
+    Returns:
+        both as the lower estimate; None where there is no such dump.
+    """
     memories = _try(lambda: subject.memories)
     if not memories:
         return None

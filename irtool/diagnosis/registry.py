@@ -19,7 +19,14 @@ from irtool.ir.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RegisteredTask:
-    """One task."""
+    """A task as its module declares it.
+
+    Attributes:
+        name: ``TASK`` of the module.
+        reads: ``READS``, the files that it needs most of.
+        examine: gives its diagnoses of a run; raises ``CannotJudge`` where what it needs isn't
+            there.
+    """
 
     name: Task
     reads: Reads

@@ -149,6 +149,12 @@ def setting_difference(
 def context_alone(run: Run, compilation: Compilation, graph: int | None = None) -> RunContext:
     """What the dumps of one rank show of the context, whatever others and logs say.
 
+    Args:
+        run: the folder.
+        compilation: the rank's.
+        graph: the number of the compilation, as ``--graph`` has it; None for the largest training
+            one.
+
     Raises:
         ContextError: they contradict one another.
     """

@@ -93,7 +93,7 @@ class Subject:
 
     @property
     def path(self) -> str:
-        """The folder."""
+        """Path of the run folder."""
         return self.run.path
 
     def read(self, compilation: Compilation, file: PassFile) -> Dump:
@@ -148,7 +148,7 @@ class Subject:
 
     @cached_property
     def compilations(self) -> Mapping[int, Compilation]:
-        """The same compilation of all ranks."""
+        """The examined compilation, as each rank has it, by rank."""
         _ = self.picked
         return self.run.across_ranks(self.graph)
 
@@ -168,7 +168,11 @@ class Subject:
 
     @cached_property
     def parallel(self) -> ParallelContext:
-        """Devices and options."""
+        """Devices and options that the run was compiled with.
+
+        Raises:
+            CannotJudge: nobody says for how many devices, or what says it contradicts itself.
+        """
         parallel = self.context.parallel
         if parallel is None:
             raise CannotJudge(
@@ -312,7 +316,14 @@ class Subject:
 
 
 def source_of(node: Node | None) -> SourceLine | None:
-    """The user's line of Python behind a node."""
+    """The user's line of Python behind a node.
+
+    Args:
+        node: of a dump; None has no line.
+
+    Returns:
+        the innermost line outside MindSpore; None where the dump names none.
+    """
     location = None if node is None else user_location(node)
     if location is None:
         return None
@@ -321,7 +332,12 @@ def source_of(node: Node | None) -> SourceLine | None:
 
 
 def total_bytes(run: Run) -> int:
-    """Of all dumps that the tasks would read."""
+    """Bytes of all dumps that the tasks would read.
+
+    Args:
+        run: the folder; begin and validate dumps of all its compilations are counted, as they lie
+            on disk.
+    """
     return sum(
         file.size
         for one in run.compilations

@@ -24,9 +24,15 @@ _TASK: Task = "precision"
 def tensor_diagnoses(subject: Subject) -> Iterator[Diagnosis]:
     """An error for the first NaN or infinity, and for the first operator with an error of its own.
 
+    What comes behind a NaN is not compared. Where no operator adds an error, an info tells where
+    this run computes in half precision and the other does not.
+
+    Args:
+        subject: the run, and in ``against`` the one that its tensors are held against.
+
     Raises:
-        CannotJudge: there is no other run, one of them left no tensors, or they are cut over
-            different numbers of devices.
+        CannotJudge: there is no other run, one of them left no tensors, no operator has a partner
+            in the other, or they are cut over different numbers of devices.
     """
     broken = _broken(subject)
     if broken is not None:

@@ -32,7 +32,11 @@ LATER: tuple[DumpKind, ...] = ("end", "validate")
 
 
 def kind_of(document: Document) -> DumpKind:
-    """Which dump it is: by its name, else by what is in it."""
+    """Which dump it is: by its name, else by what is in it.
+
+    Args:
+        document: the open dump; its path may be empty.
+    """
     by_name = pass_of(document.path, "begin")
     if by_name == pass_of(document.path, "validate"):
         return by_name
@@ -43,6 +47,9 @@ def analyses(document: Document) -> Iterator[Answers]:
     """Answers of the analyses, each time with one more; the last one is complete.
 
     Between two of them whoever asks may stop asking: the text has changed, say.
+
+    Args:
+        document: the dump; a begin dump that stands beside a later one is read with it.
     """
     answers = replace(NO_ANSWERS, ties=ties(document.dump))
     yield answers
@@ -112,6 +119,17 @@ def lint(
     report: CheckResult | None = None,
 ) -> tuple[Finding, ...]:
     """Findings of the linter about a document, in the company of its compilation's begin dump.
+
+    Args:
+        document: the dump that is shown; its project has the settings and the Python files.
+        kind: which dump of the compilation it is.
+        begin: the begin dump, the document's own or another; None where there is none.
+        context: of the run; None where nothing could be found out.
+        report: what ``check`` says of the document, so that it is not asked again; None: not asked
+            yet.
+
+    Returns:
+        those in the document's file that nothing suppresses or ignores.
 
     Raises:
         SettingsError: a setting of the project makes no sense.

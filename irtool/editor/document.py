@@ -68,7 +68,7 @@ class Mention:
 
     @property
     def things(self) -> tuple[Thing, ...]:
-        """The likeliest first."""
+        """All that the name may mean, the likeliest first."""
         return (self.thing, *self.others)
 
 
@@ -288,7 +288,15 @@ class Document:
 def open_document(
     uri: str, path: str, text: Text, project: Project, version: int | None = None
 ) -> Document:
-    """Read a text: what could not be read stands in the dump's problems."""
+    """Read a text: what could not be read stands in the dump's problems.
+
+    Args:
+        uri: as the client names the document.
+        path: the file; "" where it is none: the dump is then named by the end of the URI.
+        text: of the whole document.
+        project: the folder that it is opened in.
+        version: the client's number of the text; None where it has none.
+    """
     dump = loads(text.content, path or os.path.basename(uri))
     return Document(uri, path, text, dump, project, version)
 
@@ -302,5 +310,13 @@ def things_of(source: Source) -> list[Thing]:
 
 
 def key_of(thing: Thing) -> object:
-    """What tells a thing from all others of its dump."""
+    """What tells a thing from all others of its dump.
+
+    Args:
+        thing: a node, parameter or graph.
+
+    Returns:
+        something hashable: of a parameter its graph, number and name; of a node or graph its
+        identity, so that it holds for this object of the dump alone.
+    """
     return parameter_key(thing) if isinstance(thing, GraphParameter) else id(thing)

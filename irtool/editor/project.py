@@ -52,7 +52,7 @@ class Project:
         return SourceFiles(mapping, self.folder)
 
     def fresh(self) -> Project:
-        """The same, and nothing known of files yet: they may have changed."""
+        """This project with nothing known of files yet: they may have changed."""
         return replace(self)
 
     def python_file(self, path: str) -> str | None:

@@ -47,7 +47,7 @@ Answer = TypeVar("Answer")
 
 
 class Server(LanguageServer):
-    """irtool for editors."""
+    """The language server: it hands questions to the features, and findings to the client."""
 
     def __init__(self, project_of: ProjectOf) -> None:
         super().__init__(  # pyright: ignore[reportUnknownMemberType]

@@ -41,7 +41,11 @@ class Span:
 
 
 def statement_spans(node: Node) -> tuple[Span, ...]:
-    """The parts of a statement in the order of the line."""
+    """The parts of a statement in the order of the line.
+
+    Args:
+        node: the statement; columns are those of its first line as the printer writes it.
+    """
     indent = len(node.style.indent)
     if node.number is None:
         word = len(node.style.return_word)
@@ -119,7 +123,11 @@ def _attributes(node: Node, start: int) -> Iterator[Span]:
 
 
 def head_spans(head: Head) -> tuple[Span, ...]:
-    """The graph, the one that encloses it, and its parameters, in the line of its head."""
+    """The graph, the one that encloses it, and its parameters, in the line of its head.
+
+    Args:
+        head: ``subgraph @G(…) {`` as read; columns are those of the line as the printer writes it.
+    """
     position = len("subgraph ") + len(head.name) + 1
     spans = [Span(len("subgraph "), position, "definition", GraphReference(head.name))]
     if head.parent is not None:
@@ -144,12 +152,23 @@ def declared_length(item: Parameter) -> int:
 
 
 def parameter_spans(item: Parameter) -> tuple[Span, ...]:
-    """The name in a line of the ``# Params:`` section."""
+    """The name in a line of the ``# Params:`` section.
+
+    Args:
+        item: the declared parameter.
+    """
     return (Span(0, declared_length(item), "definition", item),)
 
 
 def property_spans(item: Property) -> tuple[Span, ...]:
-    """The graph in ``# IR entry: @G``."""
+    """The graph in ``# IR entry: @G``.
+
+    Args:
+        item: a line of a key and a value.
+
+    Returns:
+        one span; none where the value names no graph.
+    """
     text = f"{item.separator}{item.value}"
     start = text.find("@")
     if start < 0 or text[:start].strip() not in (":", ""):
@@ -160,5 +179,12 @@ def property_spans(item: Property) -> tuple[Span, ...]:
 
 
 def parameter_key(parameter: GraphParameter) -> tuple[str, int | None, str]:
-    """What tells a parameter from all others of a dump."""
+    """What tells a parameter from all others of a dump.
+
+    Args:
+        parameter: of a graph, or of the dump itself.
+
+    Returns:
+        its graph's name, its number (None where it has none) and its own name.
+    """
     return (parameter.graph, parameter.number, parameter.name)

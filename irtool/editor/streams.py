@@ -84,7 +84,11 @@ class Outgoing:
 
 @contextmanager
 def complaints(complain: Callable[[str], None]) -> Generator[None]:
-    """Tell in one line each what pygls would print with a traceback; in debugging let it print."""
+    """Tell in one line each what pygls would print with a traceback; in debugging let it print.
+
+    Args:
+        complain: takes each line; it is not called while ``IRTOOL_DEBUG`` is set.
+    """
     if os.environ.get("IRTOOL_DEBUG"):
         yield
         return

@@ -16,7 +16,14 @@ READS: Reads = "logs"
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:
-    """An error for each cause that logs and failure dumps tell."""
+    """An error for each cause that logs and failure dumps tell.
+
+    Args:
+        subject: the run.
+
+    Raises:
+        CannotJudge: there is no log and no failure dump.
+    """
 
     def edit_of(item: LoggedFinding, source: SourceLine | None) -> Edit | None:
         """Of a strategy that the parallel pass refused, what it takes instead."""

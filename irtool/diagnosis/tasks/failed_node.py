@@ -14,7 +14,14 @@ READS: Reads = "validate"
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:
-    """An error where a log tells of a device or peer that is gone, or a rank stopped half-way."""
+    """An error where a log tells of a device or peer that is gone, or a rank stopped half-way.
+
+    Args:
+        subject: the run.
+
+    Raises:
+        CannotJudge: there is no compilation; or no log, in a run of one rank.
+    """
     yield from _stopped(subject)
     try:
         yield from logged_causes(subject, TASK)

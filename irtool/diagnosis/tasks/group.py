@@ -29,8 +29,11 @@ _MUCH = 0.2
 def examine(subject: Subject) -> Iterator[Diagnosis]:
     """Ranks that are not alike; groups that contradict themselves or lie across nodes.
 
+    Args:
+        subject: the run.
+
     Raises:
-        CannotJudge: once all is told, where a part of it is in no dump.
+        CannotJudge: no validate dump is whole; or, once all is told, a part of it is in no dump.
     """
     numbered = list(wrong_numbers(subject))
     if numbered:

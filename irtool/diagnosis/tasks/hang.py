@@ -30,8 +30,12 @@ _RESHARDED = re.compile(r"in_strategy: (.+) → (.+)")
 def examine(subject: Subject) -> Iterator[Diagnosis]:
     """An error where the run hangs.
 
+    Args:
+        subject: the run; the collectives of all its ranks are played against one another.
+
     Raises:
-        CannotJudge: nothing hangs in these dumps, and dumps of ranks are missing.
+        CannotJudge: no validate dump is whole; ranks were compiled under other ranks' numbers; or
+            nothing hangs in these dumps, and dumps of ranks are missing.
     """
     if next(compiled_as_another(subject.cluster), None) is not None:
         raise CannotJudge("ranks were compiled under other ranks' numbers")

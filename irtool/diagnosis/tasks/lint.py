@@ -27,8 +27,11 @@ _MOST = 5
 def examine(subject: Subject) -> Iterator[Diagnosis]:
     """Errors and warnings of the rules, each rule once.
 
+    Args:
+        subject: the run; dumps of its lowest rank are looked at.
+
     Raises:
-        CannotJudge: once all is told, where a dump is damaged.
+        CannotJudge: there is no compilation; or, once all is told, a dump is damaged.
     """
     facts: list[DumpFacts] = []
     damaged: list[CannotJudge] = []

@@ -20,8 +20,16 @@ READS: Reads = "others"
 def examine(subject: Subject) -> Iterator[Diagnosis]:
     """An error where the loss is not finite, or leaves that of the run that it is held against.
 
+    A warning where it jumps and comes back; an info where the two runs were given other data or
+    weights, so that only large faults show.
+
+    Args:
+        subject: the run, and in ``against`` the other one; without it only a loss that is not
+            finite is told.
+
     Raises:
-        CannotJudge: there is no other run, or one of them left no losses.
+        CannotJudge: there is no other run, one of them left no losses, or they have no step in
+            common.
     """
     if subject.against is None:
         alone = _alone(subject)

@@ -37,7 +37,18 @@ class _Remedy:
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:
-    """An error where a device cannot hold what it must; opportunities of large runs."""
+    """An error where a device cannot hold what it must; opportunities of large runs.
+
+    Args:
+        subject: the run; the rank that holds most is judged, against ``memory_limit``, else against
+            the machine's memory.
+
+    Yields:
+        one diagnosis at most.
+
+    Raises:
+        CannotJudge: no validate dump is whole, or nobody says for how many devices it was compiled.
+    """
     worst = subject.memories[0]
     ranks, held = worst.ranks, worst.memory
     limit = subject.memory_limit or subject.machine.memory_bytes

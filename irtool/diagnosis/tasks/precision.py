@@ -15,6 +15,11 @@ READS: Reads = "others"
 def examine(subject: Subject) -> Iterator[Diagnosis]:
     """An error for the first NaN or infinity, and for the first operator with an error of its own.
 
+    An info where this run computes in half precision what the other does not.
+
+    Args:
+        subject: the run, and in ``against`` the one that its tensors are held against.
+
     Raises:
         CannotJudge: there is no other run, one of them left no tensors, or they are cut over
             different numbers of devices.

@@ -20,7 +20,14 @@ _MEANT = 0.5
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:
-    """A warning for layers that are left out, with what recomputing them would save."""
+    """A warning for layers that are left out, with what recomputing them would save.
+
+    Args:
+        subject: the run; each class of ranks with equal graphs is looked at.
+
+    Raises:
+        CannotJudge: no validate dump is whole.
+    """
     for held in subject.memories:
         for item in uneven_layers(held.dump, held.memory.phases):
             yield _left_out(subject, held, item)

@@ -25,7 +25,18 @@ is told from a tenth on, explains it."""
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:
-    """Edits that were checked on the whole network, and what each saves."""
+    """Edits that were checked on the whole network, and what each saves.
+
+    Args:
+        subject: the run; the begin dump of its lowest rank is searched.
+
+    Yields:
+        the best few, one for a line of Python or setting; none for a network that is refused, or
+        that nothing is redistributed in on one device a stage.
+
+    Raises:
+        CannotJudge: there is no whole begin dump, or nobody says for how many devices.
+    """
     checked = subject.checked
     if checked.report.accepted is False or not checked.report.operators:
         return

@@ -52,7 +52,18 @@ class PassSize(NamedTuple):
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:
-    """Unrolled loops, cells copied for micro-batches, passes that make the graph grow."""
+    """Unrolled loops, cells copied for micro-batches, passes that make the graph grow.
+
+    Args:
+        subject: the run; the first class of ranks with equal graphs is looked at.
+
+    Yields:
+        warnings of what is large, infos of what is smaller; gains are seconds of compiling, not of
+        a step.
+
+    Raises:
+        CannotJudge: no validate dump is whole.
+    """
     ranks, dump = subject.classes[0]
     stages = phases(dump)
     forward = sum(stages.get(node) == "forward" for node in dump.nodes())

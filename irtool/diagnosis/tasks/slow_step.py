@@ -22,7 +22,15 @@ _UPDATES = 0.2
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:
-    """An info where most of the step is no computing: no more than a model says it."""
+    """An info where most of the step is no computing: no more than a model says it.
+
+    Args:
+        subject: the run; the step that the begin dump of its lowest rank predicts is looked at.
+
+    Raises:
+        CannotJudge: there is no whole begin dump with a strategy, or nobody says for how many
+            devices.
+    """
     cost = subject.cost
     if not cost.seconds or subject.parallel.stage_size < 2:
         return

@@ -22,7 +22,14 @@ _BETTER_BUSY = 0.1
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:
-    """A warning for an uneven cut, or for fewer micro-batches than stages."""
+    """A warning for an uneven cut, or for fewer micro-batches than stages.
+
+    Args:
+        subject: the run; with one stage there is nothing to balance.
+
+    Raises:
+        CannotJudge: nobody says for how many devices, or no dump of a stage is whole.
+    """
     stages = subject.parallel.stages
     if stages < 2:
         return

@@ -40,9 +40,15 @@ _COUNTED = ("device-count", "layout")
 def examine(subject: Subject) -> Iterator[Diagnosis]:
     """An error for each strategy that the compiler refuses, on every stage that left a dump.
 
+    Where nobody says how many devices there are, those are told that are refused on as many as a
+    log names, else on any number of them.
+
+    Args:
+        subject: the run; of each stage the lowest rank's begin dump is checked.
+
     Raises:
         CannotJudge: nobody says how many devices there are, and no strategy is refused on any
-            number of them.
+            number of them; or there is no begin dump.
     """
     try:
         _ = subject.parallel

@@ -15,6 +15,14 @@ def definition(document: Document, position: Position) -> list[Location]:
     """Where what is named at a position is defined.
 
     In a comment line that names a line of Python, that line.
+
+    Args:
+        document: the dump.
+        position: of the cursor.
+
+    Returns:
+        the likeliest first, where a name may mean several nodes; empty where nothing is named, or
+        the Python file is not here.
     """
     mention = document.mention_at(position)
     if mention is None:
@@ -26,7 +34,15 @@ def definition(document: Document, position: Position) -> list[Location]:
 
 
 def source_line(document: Document, position: Position) -> list[Location]:
-    """The line of Python that made the statement, or the named node, at a position."""
+    """The line of Python that made the statement, or the named node, at a position.
+
+    Args:
+        document: the dump.
+        position: of the cursor.
+
+    Returns:
+        one place; none where the dump names no line, or its file is not here.
+    """
     mention = document.mention_at(position)
     node = mention.thing if mention is not None else document.node_at(position)
     place = node.location if isinstance(node, Node) else None

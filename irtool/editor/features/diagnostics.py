@@ -27,7 +27,15 @@ _SEVERITIES: dict[Severity, DiagnosticSeverity] = {
 
 
 def diagnostics(document: Document) -> list[Diagnostic]:
-    """Everything that is wrong or worth a look, as far as it is known by now."""
+    """Everything that is wrong or worth a look, as far as it is known by now.
+
+    Args:
+        document: the dump, with the answers of the analyses so far.
+
+    Returns:
+        problems while reading, findings of the linter, of ``check`` what the linter does not tell
+        (once all is asked), and what could not be asked.
+    """
     answers = document.answers
     problems = document.dump.problems
     reported = {(problem.code, problem.line) for problem in problems}
@@ -55,7 +63,12 @@ def _is_reported(finding: Finding, reported: set[tuple[str, int]]) -> bool:
 
 
 def is_same(finding: Finding, checked: Finding) -> bool:
-    """Whether the linter tells what ``check`` told it."""
+    """Whether the linter tells what ``check`` told it.
+
+    Args:
+        finding: the linter's.
+        checked: that of ``check``, in the same dump.
+    """
     return finding.line == checked.line and checked.message in finding.message
 
 
@@ -85,7 +98,15 @@ def _finding(document: Document, finding: Finding) -> Diagnostic:
 
 
 def finding_range(document: Document, finding: Finding) -> Range:
-    """The part of the dump that a finding is about; the first line where it is all of it."""
+    """The part of the dump that a finding is about; the first line where it is all of it.
+
+    Args:
+        document: the dump.
+        finding: its line and columns count from 1, in characters, as everywhere in irtool.
+
+    Returns:
+        the range in the protocol's units, never beyond the end of the line.
+    """
     if not finding.line:
         return document.text.line_range(1)
     base = document.text.start_of(finding.line)

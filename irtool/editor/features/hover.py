@@ -24,7 +24,15 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
 def hover(document: Document, position: Position) -> Hover | None:
-    """What is known of the thing at a position; elsewhere in a statement, of the statement."""
+    """What is known of the thing at a position; elsewhere in a statement, of the statement.
+
+    Args:
+        document: the dump.
+        position: of the cursor.
+
+    Returns:
+        None outside of statements and names.
+    """
     mention = document.mention_at(position)
     thing: Thing | None = mention.thing if mention is not None else document.node_at(position)
     if thing is None:
@@ -36,7 +44,12 @@ def hover(document: Document, position: Position) -> Hover | None:
 
 
 def thing_text(document: Document, thing: Thing) -> str:
-    """What is known of a thing, in Markdown."""
+    """What is known of a thing, in Markdown.
+
+    Args:
+        document: the dump, with the answers of the analyses so far.
+        thing: a node, parameter or graph of it.
+    """
     if isinstance(thing, Node):
         return _node_text(document, thing)
     if isinstance(thing, GraphParameter):
@@ -96,7 +109,14 @@ def _why(document: Document, node: Node) -> Iterator[Fact]:
 
 
 def cause_facts(cause: Cause) -> Iterator[Fact]:
-    """Why a node is there, and what would make it go away."""
+    """Why a node is there, and what would make it go away.
+
+    Args:
+        cause: what the analysis of a later dump says of a collective, slice, concat or split.
+
+    Yields:
+        a label and a text, only of what is known.
+    """
     yield "why it is here", cause.message
     if cause.bytes is not None:
         yield "bytes each time", bytes_text(cause.bytes)

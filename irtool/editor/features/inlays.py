@@ -13,7 +13,12 @@ from irtool.ir.units import tuple_text
 
 
 def inlays(document: Document, where: Range) -> list[InlayHint]:
-    """The slices of operators and parameters in a range, once ``check`` has said them."""
+    """The slices of operators and parameters in a range, once ``check`` has said them.
+
+    Args:
+        document: the dump; those of operators are shown where the strategy is legal.
+        where: the part of the text that the editor shows.
+    """
     text = document.text
     first, last = text.line_at(text.offset(where.start)), text.line_at(text.offset(where.end))
     return list(_hints(document, first, last))

@@ -21,7 +21,11 @@ _MOST_REASON = 100
 
 
 def lenses(document: Document) -> list[CodeLens]:
-    """All lenses of a dump."""
+    """All lenses of a dump: of graphs, groups and reasons.
+
+    Args:
+        document: the dump, with the answers of the analyses so far.
+    """
     return [*_graphs(document), *_groups(document), *_reasons(document)]
 
 

@@ -36,7 +36,14 @@ class _Scope:
 
 
 def outline(document: Document) -> list[DocumentSymbol]:
-    """What editors list beside the text."""
+    """What editors list beside the text.
+
+    Args:
+        document: the dump; of one with more than ``MOST_STATEMENTS`` the statements are left out.
+
+    Returns:
+        the parameters, where there are any, and each graph that has a line.
+    """
     graphs = document.dump.graphs
     shows_nodes = sum(len(graph.nodes) for graph in graphs) <= MOST_STATEMENTS
     symbols = [_parameters(document)] if document.dump.parameters else []
@@ -113,7 +120,15 @@ def _node(document: Document, node: Node) -> DocumentSymbol:
 
 
 def last_line(document: Document, nodes: Sequence[Node]) -> int:
-    """The last line of the last of some statements in the order of lines."""
+    """The last line of the last of some statements in the order of lines.
+
+    Args:
+        document: the dump.
+        nodes: of it, in the order of lines.
+
+    Returns:
+        the line (from 1) before the next item; 0 for no statement.
+    """
     if not nodes:
         return 0
     following = document.after(nodes[-1].line)

@@ -10,12 +10,28 @@ from irtool.ir.graph import GraphParameter, Node
 
 
 def later(document: Document, position: Position) -> list[Location]:
-    """Of a forward node its gradient nodes and copies; of a parameter what updates it."""
+    """Of a forward node its gradient nodes and copies; of a parameter what updates it.
+
+    Args:
+        document: the dump; nothing belongs together until its ties are known.
+        position: of the cursor, in a name or elsewhere in a statement.
+
+    Returns:
+        the places in the order of lines.
+    """
     return _partners(document, position, is_later=True)
 
 
 def earlier(document: Document, position: Position) -> list[Location]:
-    """Of a backward node or a copy its forward node; of an update its parameter."""
+    """Of a backward node or a copy its forward node; of an update its parameter.
+
+    Args:
+        document: the dump; nothing belongs together until its ties are known.
+        position: of the cursor, in a name or elsewhere in a statement.
+
+    Returns:
+        the places in the order of lines.
+    """
     return _partners(document, position, is_later=False)
 
 

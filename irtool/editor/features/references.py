@@ -29,7 +29,12 @@ def references(document: Document, position: Position, declared: bool = True) ->
 
 
 def highlights(document: Document, position: Position) -> list[DocumentHighlight]:
-    """The same, for the names that light up with the one under the cursor."""
+    """The names that light up with the one under the cursor: its definition and its uses.
+
+    Args:
+        document: the dump.
+        position: of the cursor; empty where it touches no name.
+    """
     mention = document.mention_at(position)
     if mention is None:
         return []
@@ -42,7 +47,12 @@ def highlights(document: Document, position: Position) -> list[DocumentHighlight
 
 
 def thing_at(document: Document, position: Position) -> Thing | None:
-    """What is named at a position, else the node whose lines hold it."""
+    """What is named at a position, else the node whose lines hold it.
+
+    Args:
+        document: the dump.
+        position: of the cursor.
+    """
     mention = document.mention_at(position)
     return mention.thing if mention is not None else document.node_at(position)
 

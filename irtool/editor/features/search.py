@@ -38,7 +38,11 @@ def search(document: Document, text: str) -> list[SymbolInformation]:
 
 
 def query_error(text: str) -> str:
-    """Why a text is no query; "" if it is one."""
+    """Why a text is no query; "" if it is one.
+
+    Args:
+        text: in the language of ``--where``.
+    """
     try:
         query(text)
     except QueryError as error:
@@ -48,7 +52,11 @@ def query_error(text: str) -> str:
 
 
 def query_note(text: str) -> str:
-    """Which operators in a query nobody knows, and those written like them; "" where none."""
+    """Which operators in a query nobody knows, and those written like them; "" where none.
+
+    Args:
+        text: in the language of ``--where``; of what is no query there is nothing to say.
+    """
     try:
         return "; ".join(filter(None, map(near_note, operators_named(text))))
     except QueryError:

@@ -27,7 +27,16 @@ class _Token(NamedTuple):
 
 
 def tokens(document: Document, where: Range | None = None) -> SemanticTokens:
-    """The tokens of a document, or of the lines of a part of it."""
+    """The tokens of a document, or of the lines of a part of it.
+
+    Args:
+        document: the dump.
+        where: the part; None is all of it.
+
+    Returns:
+        five numbers a token, as the protocol encodes them: lines and characters from the token
+        before (the first from the start of the document), length, type, bits of modifiers.
+    """
     text = document.text
     first, last = 1, text.line_count
     if where is not None:
