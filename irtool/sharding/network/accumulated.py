@@ -30,6 +30,10 @@ def check_accumulated(analysis: Analysis, weights: Iterable[ParameterReport]) ->
 
     Sums are as long as the weight that operators see, unless ``gradient_accumulation_shard`` cuts
     them: an optimizer that holds a part of the weight and of its states can't take them.
+
+    Args:
+        analysis: with every operator judged; takes the refusal, one at most.
+        weights: all that the entry keeps, sums (``accu_grads.*``) included.
     """
     if not analysis.accumulates or not analysis.differentiates:
         return

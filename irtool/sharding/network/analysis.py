@@ -150,7 +150,16 @@ def finding_about(
 
 
 def analysis_of(network: Network, context: ParallelContext) -> Analysis:
-    """Look at a network as a whole; nothing is judged yet."""
+    """Look at a network as a whole; no operator is judged yet.
+
+    Args:
+        network: whose operators are to be judged.
+        context: under which it is compiled.
+
+    Returns:
+        A new state of a check: order of search, nodes of other stages, and whether it trains;
+        without findings.
+    """
     trains = any(graph.attributes.get("training") == "1" for graph in network.dump.graphs)
     entry = network.entry
     differentiates = entry is not None and any(primitive(node) == "J" for node in entry.nodes)
@@ -173,7 +182,14 @@ def analysis_of(network: Network, context: ParallelContext) -> Analysis:
 
 
 def inserted_node(network: Network) -> Node | None:
-    """A node that only the parallel pass inserts, or None: the dump was taken before it."""
+    """A node that only the parallel pass inserts: where there is one, the dump was taken after it.
+
+    Args:
+        network: of the dump in question.
+
+    Returns:
+        The first such node in the dump's order; None: the dump was taken before the parallel pass.
+    """
     for node in network.inputs:
         if node.instance_name is not None and node.instance_name.startswith(INSERTED):
             return node
@@ -181,7 +197,16 @@ def inserted_node(network: Network) -> Node | None:
 
 
 def accumulation_step(network: Network, context: ParallelContext) -> int:
-    """Over how many micro-batches gradients are summed: as given, else what the dump shows."""
+    """Over how many micro-batches gradients are summed: as given, else what the dump shows.
+
+    Args:
+        network: of the dump, which shows it by sums of gradients (2 is taken then, which stands for
+            any number), or by the micro-batch marks of its nodes.
+        context: whose ``accumulation_step`` wins unless it is 0.
+
+    Returns:
+        A number of micro-batches; 1 where nothing tells of any.
+    """
     if context.accumulation_step:
         return context.accumulation_step
     if any(is_accumulated(item.name) for item in network.dump.parameters):
@@ -214,9 +239,18 @@ SEEN_THROUGH = frozenset({
 def real_source(
     analysis: Analysis, source: Source, item: int = -1, *, through_items: bool = True
 ) -> tuple[Source, int]:
-    """Where a value really comes from, and which item of it (-1: all of it).
+    """Where a value really comes from, and which item of it.
 
     Looks through operators that hand on, tuples, calls and the second branch of a Switch.
+
+    Args:
+        analysis: of the network that the value stands in.
+        source: the operand to follow.
+        item: which item of the value is asked for; -1: all of it.
+        through_items: whether to follow a TupleGetItem to the tuple that it reads.
+
+    Returns:
+        The node, parameter or constant behind it, and the item of that; -1: all of it.
     """
     network = analysis.network
     for _ in range(100_000):
@@ -267,7 +301,11 @@ def _argument_of(network: Network, parameter: GraphParameter) -> Source | None:
 
 
 def item_of(node: Node) -> int:
-    """The index of a TupleGetItem; -1 if it is no constant."""
+    """The index of a TupleGetItem; -1 if it is no constant.
+
+    Args:
+        node: of which the second operand is the index.
+    """
     if len(node.operands) < 2:
         return -1
     value = getattr(node.operands[1], "value", None)

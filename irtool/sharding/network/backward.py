@@ -16,7 +16,12 @@ from irtool.sharding.network.positions import operands_as_long
 
 
 def check_backward(analysis: Analysis, gradients: Differentiated) -> None:
-    """Refuse operators through which a gradient comes back that can't be made."""
+    """Refuse operators through which a gradient comes back that can't be made.
+
+    Args:
+        analysis: with every operator judged; takes the refusals.
+        gradients: the nodes that a gradient comes back through.
+    """
     results = _results(analysis) if analysis.differentiates else set[Source]()
     for node, judged in analysis.judged.items():
         # a gradient is handed to results of any type

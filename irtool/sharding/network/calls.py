@@ -70,7 +70,15 @@ class NodeCall:
 
 
 def call_of(network: Network, node: Node) -> NodeCall:
-    """Read a node's operands, results and attributes."""
+    """A node's operands, results and attributes as the call that a sharding rule judges.
+
+    Args:
+        network: that resolves the node's operands.
+        node: that applies a primitive.
+
+    Returns:
+        The call; its ``missing`` says why shapes are not all known, which raises nothing.
+    """
     sources = network.inputs[node]
     types = node.input_types
     symbols = sizes_of_inputs(node)
@@ -170,6 +178,14 @@ def computed(type: Type, shape: AnyShape | None) -> Operand:
     """A value computed in the network: tensors, tuples of them, or numbers (shape ``()``).
 
     A tuple of numbers counts as one tensor of that length.
+
+    Args:
+        type: of the value.
+        shape: its whole shape, as the dump prints it; None or of another kind than the type: not
+            known.
+
+    Returns:
+        An operand with shape and element type; a tuple of unknown length has the shape ``(-1,)``.
     """
     if isinstance(type, (TensorType, RefType)) and isinstance(shape, Shape):
         return Operand(shape.dimensions, element_type(type) or "")
@@ -215,7 +231,14 @@ def _outputs(node: Node) -> tuple[Operand, ...]:
 
 
 def literal_numbers(value: object) -> tuple[int, ...] | None:
-    """A tuple of whole numbers, or None."""
+    """A tuple of whole numbers, or None.
+
+    Args:
+        value: of a constant, in Python's terms; a list counts as a tuple.
+
+    Returns:
+        None of anything else, and of a tuple with one item that is no int.
+    """
     if not isinstance(value, (tuple, list)):
         return None
     items = list(cast("Sequence[object]", value))

@@ -29,7 +29,12 @@ LATER_DIALECT = "2.7.1 or later"
 
 
 def takes_type(op: str, dtype: str | None) -> bool:
-    """Whether a collective takes numbers of this type, as far as it is known."""
+    """Whether a collective takes numbers of this type; true where nobody measured it.
+
+    Args:
+        op: name of the collective's primitive.
+        dtype: as the dump spells it (``Float32``); None: not known.
+    """
     return dtype is None or op not in TAKEN or dtype in TAKEN[op]
 
 
@@ -37,6 +42,9 @@ def check_sums(analysis: Analysis) -> None:
     """Refuse sums over devices of results whose numbers AllReduce does not take.
 
     Of several results only those count that somebody reads, or that are handed on as one.
+
+    Args:
+        analysis: with every operator judged; takes refusals, and doubts where versions differ.
     """
     for node, judged in analysis.judged.items():
         if judged.judgement.verdict != "legal":

@@ -101,7 +101,13 @@ class StepCommunication:
 
 
 def merged(items: Iterable[StepCommunication]) -> tuple[StepCommunication, ...]:
-    """Equal communications counted together, in the order in which they first come."""
+    """Equal communications counted together, in the order in which they first come.
+
+    Equal are those with the same collective, ranks, bytes, phase and reason.
+
+    Args:
+        items: in any order; those that never run (a count of 0) are dropped.
+    """
     counts: dict[Hashable, tuple[StepCommunication, int]] = {}
     for item in items:
         if item.count:
@@ -118,6 +124,13 @@ def instances(network: Network) -> dict[str, int]:
     """How often each graph runs in a step, by its name: once, or as often as others call it.
 
     A graph that is handed on as a value (differentiated, a branch, a loop's body) counts once.
+
+    Args:
+        network: whose graphs are counted.
+
+    Returns:
+        Launches a step by name of a graph, at least 1; a graph that calls itself counts as called
+        once.
     """
     counts: dict[str, int] = {}
 

@@ -205,6 +205,10 @@ def context_fields(values: Mapping[str, object]) -> dict[str, object]:
 
     Each value is read by itself; whether they fit one another is for the class to say.
 
+    Args:
+        values: by key of MindSpore's; None counts as not given, and keys without a meaning here are
+            passed over.
+
     Raises:
         ValueError: a value can't be right; the message names key and value.
     """
@@ -384,6 +388,10 @@ def _optimizer_config(value: object) -> dict[str, object]:
 
 def dataset_of(values: Mapping[str, object]) -> dict[str, object]:
     """``dataset_strategy``: a word, strategies, or layouts. It goes before ``full_batch``.
+
+    Args:
+        values: by key of ``set_auto_parallel_context``, of which ``dataset_strategy`` alone is
+            read.
 
     Returns:
         The fields of :class:`ParallelContext` that it fills.

@@ -27,7 +27,15 @@ class DatasetSlice:
 
 
 def dataset_slices(analysis: Analysis) -> list[DatasetSlice]:
-    """What this rank reads of each input of the network."""
+    """What this rank reads of each input of the network.
+
+    Args:
+        analysis: with every operator judged.
+
+    Returns:
+        One slice (shape and offset, in elements of the whole) an input, in the order of the
+        operators that read them; an input that several operators split comes once.
+    """
     slices: list[DatasetSlice] = []
     for node, judged in analysis.judged.items():
         name = primitive(node)
@@ -55,7 +63,15 @@ def _input(analysis: Analysis, node: Node, position: int | None) -> GraphParamet
 
 
 def outer_parameter(network: Network, source: Source | None) -> GraphParameter | None:
-    """The entry's parameter behind a parameter of a called or differentiated graph."""
+    """The entry's parameter behind a parameter of a called or differentiated graph.
+
+    Args:
+        network: whose calls are followed; of several calls of a graph the first.
+        source: a value; Load, Cast and Depend before it are looked through.
+
+    Returns:
+        None where the value is computed, or a constant, or its graph is called nowhere.
+    """
     for _ in range(1000):
         while isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):
             source = network.first(source)
@@ -88,6 +104,9 @@ def check_result(analysis: Analysis) -> None:
 
     MindSpore looks behind each result for its shape, and finds none of a tuple that no MakeTuple
     made. Nor does it find the operator of a result that is a constant, where there is nothing else.
+
+    Args:
+        analysis: with every operator judged; takes the refusals.
     """
     network = analysis.network
     result = network.returned(network.entry) if network.entry is not None else None
@@ -114,10 +133,16 @@ def _has_inputs_only(network: Network) -> bool:
 
 
 def result_layout(analysis: Analysis, result: Node, item: int) -> TensorLayout | None:
-    """How an evaluation's result ``item`` lies: the batch over all devices where it divides.
+    """How a result of an evaluation lies: the batch over all devices where it divides.
 
-    None where MindSpore leaves a result as it comes: a scalar, a batch that does not divide, a
-    parameter.
+    Args:
+        analysis: of a network that is evaluated.
+        result: the entry's Return.
+        item: which of the returned values; the only one has 0.
+
+    Returns:
+        None where MindSpore leaves a result as it comes: a scalar, a batch that does not divide, a
+        parameter.
     """
     network = analysis.network
     returned = network.first(result)

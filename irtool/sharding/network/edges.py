@@ -46,7 +46,11 @@ PARTS = "one side computes in parts that don't lie beside each other: what joins
 
 
 def is_silent(op: str) -> bool:
-    """Whether nothing is redistributed behind an operator."""
+    """Whether nothing is redistributed behind an operator.
+
+    Args:
+        op: name of the primitive.
+    """
     return op in _SILENT or operator_of(op).is_("silent")
 
 
@@ -260,7 +264,15 @@ def _named(network: Network, graph: Graph) -> Iterator[str]:
 
 
 def redistribute(analysis: Analysis) -> list[Redistribution]:
-    """What is inserted on every edge, in MindSpore's order; refusals go to the analysis."""
+    """What is inserted on every edge, in MindSpore's order; refusals go to the analysis.
+
+    Args:
+        analysis: with operators and Reshapes judged; takes refusals and doubts.
+
+    Returns:
+        Reshapes first, then edges by producer; an edge where nothing has to move has no operators,
+        one of which they are not known has None.
+    """
     redistributions = [
         _reshape(analysis, node) for node in analysis.judged if primitive(node) == "Reshape"
     ]

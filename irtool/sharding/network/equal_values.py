@@ -24,9 +24,15 @@ EFFECT = "side_effect"
 
 
 def representatives(analysis: Analysis) -> dict[int, Node]:
-    """The node that is left of several, by the identity of each that is not.
+    """Which nodes the compiler merges away, and the node that each of them becomes.
 
     Operators whose cells are recomputed stay, and those that draw numbers, or have an effect.
+
+    Args:
+        analysis: of the network; operators are merged only with equal attributes and strategies.
+
+    Returns:
+        By identity (``id``) of a node that is merged away, the node that is left of both.
     """
     network = analysis.network
     known: dict[Hashable, Node] = {}

@@ -28,7 +28,14 @@ MOST = 15
 
 
 def global_norms(analysis: Analysis) -> list[Node]:
-    """The square roots before which sums of squares are added up over devices."""
+    """The square roots before which sums of squares are added up over devices.
+
+    Args:
+        analysis: of a network that ``clip_by_global_norm`` may clip the gradients of.
+
+    Returns:
+        Each root once, in the dump's order of the sums of squares.
+    """
     roots: list[Node] = []
     for node in analysis.network.applying(SUM_OF_SQUARES):
         if node.attribute(MARK) is not True:

@@ -169,7 +169,12 @@ def _constant(source: Source) -> Hashable:
 
 
 def chains_of(redistributions: Iterable[Redistribution]) -> Chains:
-    """What is inserted before each use, by the tuple's item where it is one of a tuple."""
+    """What is inserted before each use, by the tuple's item where it is one of a tuple.
+
+    Args:
+        redistributions: of the network; those that insert nothing, or what nobody knows, are left
+            out.
+    """
     chains: dict[Use, tuple[RedistributionStep, ...]] = {}
     for item in redistributions:
         if item.operators:
@@ -178,7 +183,11 @@ def chains_of(redistributions: Iterable[Redistribution]) -> Chains:
 
 
 def use_of(edge: Edge) -> Use:
-    """The use that an edge ends in: that of the tuple before the consumer where there is one."""
+    """The use that an edge ends in: that by the MakeTuple before the consumer where there is one.
+
+    Args:
+        edge: between a producer and its consumer.
+    """
     if edge.tie is not None:
         return Use(edge.tie, edge.item)
     return Use(edge.consumer, edge.position)

@@ -222,7 +222,11 @@ def _begins_constant(analysis: Analysis, graph: Graph) -> bool:
 
 
 def is_constant(source: object) -> bool:
-    """Whether a value is known when the network is compiled."""
+    """Whether a value is known when the network is compiled.
+
+    Args:
+        source: what an operand resolves to.
+    """
     return not isinstance(source, Node | GraphParameter)
 
 
@@ -233,10 +237,15 @@ def reads_values(analysis: Analysis, use: Use) -> bool:
 
 
 def values_read(analysis: Analysis, use: Use) -> list[Source] | None:
-    """The operands that the gradient of another is computed from.
+    """The values of the forward pass that the gradient of an operand is computed from.
+
+    Args:
+        analysis: of the network.
+        use: the operator, and the position of the operand whose gradient is asked for.
 
     Returns:
-        The operands, in order; None where it reads results as well, or where nobody knows.
+        Operands of that operator, in order; none where the gradient is only handed on; None where
+        it reads results as well, or where nobody measured what it reads.
     """
     network = analysis.network
     if use.node.is_return or network.called(use.node) or sharded_graph(network, use.node):
@@ -271,7 +280,12 @@ def gradient_reads(name: str, position: int) -> tuple[tuple[int, ...] | None, bo
 
 
 def sharded_graph(network: Network, node: Node) -> Graph | None:
-    """The graph that a node calls through ``Shard(@graph)``; None if it calls no such thing."""
+    """The graph that a node calls through ``Shard(@graph)``; None if it calls no such thing.
+
+    Args:
+        network: that resolves what the node calls.
+        node: a call.
+    """
     maker = network.callee.get(node)
     if not isinstance(maker, Node) or primitive(maker) != "Shard":
         return None
@@ -302,7 +316,12 @@ def _reached(walk: _Walk, use: Use) -> list[Port]:
 
 
 def has_gradient(name: str, position: int) -> bool:
-    """Whether a gradient comes back to an operand; taken for granted where it was not measured."""
+    """Whether a gradient comes back to an operand; taken for granted where it was not measured.
+
+    Args:
+        name: of the operator's primitive.
+        position: of the operand, from 0, without the callee.
+    """
     measured = operator_of(name).gradients
     return measured is None or any(one.of == position for one in measured)
 

@@ -106,12 +106,20 @@ class Network:
 
 
 def is_operator(node: Node) -> bool:
-    """Whether a node applies a primitive (and doesn't call a graph)."""
+    """Whether a node applies a primitive (and doesn't call a graph).
+
+    Args:
+        node: of any graph.
+    """
     return isinstance(node.target, PrimitiveTarget)
 
 
 def network_of(dump: Dump) -> Network:
-    """Every edge of a dump resolved, and what is forward marked; made once for a dump."""
+    """A dump with every edge resolved, and what is forward marked; made once for a dump.
+
+    Args:
+        dump: of which every graph is taken in.
+    """
     return once(dump, "network", lambda: _resolved(dump))
 
 
@@ -203,7 +211,15 @@ def _used_graphs(network: Network, graph: Graph) -> Iterator[Graph]:
 
 
 def depends_on(network: Network, result: Node) -> Iterator[Node]:
-    """A node and those that it depends on, without entering the graphs that they call."""
+    """A node and those that it depends on, without entering the graphs that they call.
+
+    Args:
+        network: that resolves operands and callees.
+        result: the node to begin with.
+
+    Yields:
+        Each node once, the given one first; no parameters.
+    """
     seen, todo = {result}, [result]
     while todo:
         node = todo.pop()
@@ -217,9 +233,14 @@ def depends_on(network: Network, result: Node) -> Iterator[Node]:
 def search_order(network: Network, *, scoped: bool = True) -> list[Port]:
     """All nodes and parameters in the order in which MindSpore looks at them.
 
-    ``scoped``: a depth-first search from the entry's Return that visits inputs from last to first
-    and the graph of every node, turned round (training). Else: inputs before their users, the
-    subtree of the last input first (evaluation).
+    Args:
+        network: to be put in order.
+        scoped: true for training: a depth-first search from the entry's Return that visits inputs
+            from last to first and the graph of every node, turned round. Else as for evaluation:
+            inputs before their users, the subtree of the last input first.
+
+    Returns:
+        Without an entry or its Return all nodes as the dump lists them, without parameters.
     """
     if network.entry is None or network.entry.result is None:
         return [node for graph in network.dump.graphs for node in graph.nodes]
@@ -288,6 +309,9 @@ def order_users(network: Network) -> None:
     """Put the users of everything in the order in which MindSpore comes across them.
 
     That is a depth-first search from the entry's Return, last inputs first.
+
+    Args:
+        network: whose ``users`` and ``preorder`` are written anew.
     """
     if network.entry is None or network.entry.result is None:
         return
@@ -300,5 +324,10 @@ def order_users(network: Network) -> None:
 
 
 def where(nodes: Sequence[Port], test: Callable[[Node], bool]) -> list[Node]:
-    """The nodes among ports that pass a test, in their order."""
+    """The nodes among nodes and parameters that pass a test, in their order.
+
+    Args:
+        nodes: to choose from.
+        test: asked of each node.
+    """
     return [port for port in nodes if isinstance(port, Node) and test(port)]

@@ -20,9 +20,17 @@ VALID = "tensor_layout.cc:IsValidTensorLayout"
 def layout_problem(
     call: OperatorCall, asked: Wanted, context: ParallelContext, *, nested: bool
 ) -> Reason | None:
-    """Why the layouts given for an operator are none, or None.
+    """Why the layouts given for an operator can't be layouts of its operands or results.
 
-    ``nested``: layouts follow the operands, of which constants may have one, too.
+    Args:
+        call: the operator with its operands and results.
+        asked: the layouts given, in and out; None of either is no problem.
+        context: that says on how many devices they are to lie.
+        nested: whether layouts follow the operands, of which constants may have one, too; then a
+            number of layouts that differs from that of tensors is passed over.
+
+    Returns:
+        The first reason found, in_layout before out_layout; None: they can be.
     """
     for layouts, operands, what in (
         (asked.in_layout, call.tensors, "in_layout"),

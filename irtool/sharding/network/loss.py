@@ -14,7 +14,14 @@ NO_LOSS = frozenset({"GetNext", "VirtualLoss", "Load", "UpdateState"})
 
 
 def loss_nodes(analysis: Analysis) -> set[Node]:
-    """The nodes that give the value that is differentiated and handed a gradient."""
+    """The nodes that give the value that is differentiated and handed a gradient.
+
+    Args:
+        analysis: of the network.
+
+    Returns:
+        None at all without ``loss_repeated_mean``, or seen from a stage that is not the last one.
+    """
     context, network = analysis.context, analysis.network
     if not context.loss_repeated_mean or context.stage != context.stages - 1:
         return set()
@@ -23,7 +30,11 @@ def loss_nodes(analysis: Analysis) -> set[Node]:
 
 
 def gradients_asked(network: Network) -> Iterator[tuple[Node, Graph]]:
-    """Calls that hand a gradient in, each with the graph that is differentiated."""
+    """Calls that hand a gradient in, each with the graph that is differentiated.
+
+    Args:
+        network: of whose entry the calls are taken.
+    """
     for node in network.entry.nodes if network.entry is not None else ():
         # A gradient is handed to item 1 of what the differentiated graph gives.
         item = network.callee.get(node)

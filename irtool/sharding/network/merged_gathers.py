@@ -79,13 +79,21 @@ def _only_reshapes(steps: Steps) -> bool:
 
 
 def as_far_as_the_first(steps: Steps) -> tuple[RedistributionStep, ...]:
-    """The steps of a chain up to the first that communicates, that included."""
+    """The steps of a chain up to the first that communicates, that included.
+
+    Args:
+        steps: of one redistribution, in order; all of them where none communicates.
+    """
     end = next((index for index, step in enumerate(steps) if step.is_collective), len(steps) - 1)
     return tuple(steps[: end + 1])
 
 
 def operand_of(edge: Edge) -> Source:
-    """What stands behind the operand that an edge ends in: the same object for the same value."""
+    """What stands behind the operand that an edge ends in: the same object for the same value.
+
+    Args:
+        edge: through the MakeTuple before its consumer, where there is one.
+    """
     holder, position = (edge.consumer, edge.position)
     if edge.tie is not None:
         holder, position = edge.tie, edge.item

@@ -49,6 +49,10 @@ def launched(analysis: Analysis, judged: Judged) -> tuple[Collective, ...]:
     Where each result has its own, the parallel pass puts one behind each, and the compiler then
     drops what is not read.  Where there is one alone, the pass puts it behind the result that is
     read, whichever that is (the index or the value of ArgMinWithValue).
+
+    Args:
+        analysis: that knows who reads the results.
+        judged: the operator, with the collectives of all its results.
     """
     collectives = judged.judgement.collectives
     if len({item.output for item in collectives}) < 2:

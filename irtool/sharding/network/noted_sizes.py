@@ -23,7 +23,12 @@ SIZES = "reshape.cc:InferShape"
 
 
 def check_noted_sizes(analysis: Analysis, redistributions: Sequence[Redistribution]) -> None:
-    """Refuse, or doubt, what lies behind results that are held otherwise than noted."""
+    """Refuse, or doubt, what lies behind results that are held otherwise than noted.
+
+    Args:
+        analysis: with every operator judged; takes refusals and doubts.
+        redistributions: of every edge, as MindSpore makes them for the noted slices.
+    """
     for chain in redistributions:
         judged = analysis.judged.get(chain.edge.producer)
         if judged is None or chain.replaces or chain.operators is None:

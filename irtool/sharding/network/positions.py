@@ -31,7 +31,16 @@ TUPLES = "parallel_processer.cc:Redistribution"
 
 
 def placed(analysis: Analysis, judged: Judged) -> Judged:
-    """The operator with the layouts of its operands found as MindSpore finds them."""
+    """The operator with the layouts of its operands found as MindSpore finds them.
+
+    Args:
+        analysis: of the network.
+        judged: of any kind; one that a rule judges is given back as it is.
+
+    Returns:
+        Behind a constant an operand may have the layout of another tensor, or none; an operator
+        that stands alone is illegal where a side effect is in the way.
+    """
     kind = judged.judgement.kind
     if kind == "stand-alone":
         return _without_side_effects(analysis, judged)
@@ -67,7 +76,11 @@ def _without_side_effects(analysis: Analysis, judged: Judged) -> Judged:
 
 
 def check_positions(analysis: Analysis) -> None:
-    """Refuse parameters and constants whose layout MindSpore looks up behind the last one."""
+    """Refuse parameters and constants whose layout MindSpore looks up behind the last one.
+
+    Args:
+        analysis: with every operator judged; takes the refusals.
+    """
     for node, judged in analysis.judged.items():
         kind = judged.judgement.kind
         if kind == "rule" or judged.judgement.verdict != "legal":
@@ -113,7 +126,14 @@ def _comes_whole(analysis: Analysis, source: object) -> bool:
 
 
 def operands_as_long(judged: Judged) -> list[int]:
-    """The operands behind the first one that are as long as it is."""
+    """Positions of the operands behind the first one whose first dimension is as long as its.
+
+    Args:
+        judged: an operator with one tensor operand at least.
+
+    Returns:
+        Positions among the operands, from 1 on; none where the first operand is a scalar.
+    """
     first = judged.call.call.tensors[0]
     count = len(judged.node.input_types)
     shapes = ((position, _shape(judged.node, position)) for position in range(1, count))

@@ -17,7 +17,11 @@ from irtool.sharding.network.sharded_nodes import primitive
 
 
 def propagate_layouts(analysis: Analysis) -> None:
-    """Give neighbours of operators with layouts the layouts that their strategies allow."""
+    """Give neighbours of operators with layouts the layouts that their strategies allow.
+
+    Args:
+        analysis: with every operator judged; neighbours that adopt a layout are judged again.
+    """
     fixed = {node for node, item in analysis.judged.items() if item.wanted.in_layout is not None}
     if not fixed or not _was_propagated(analysis):
         return

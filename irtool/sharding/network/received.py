@@ -42,7 +42,12 @@ NOT_TOLD = "the dump does not tell which operator of the stage before sent it, n
 
 
 def is_received(analysis: Analysis, node: Node) -> bool:
-    """Whether a node brings in what another stage computed, which this dump does not hold."""
+    """Whether a node brings in what another stage computed, which this dump does not hold.
+
+    Args:
+        analysis: that knows which nodes other stages own.
+        node: of any primitive.
+    """
     if primitive(node) != RECEIVE or node in analysis.foreign or brings_weight(node):
         return False
     source = analysis.network.first(node)
@@ -55,18 +60,34 @@ def brings_weight(node: Node) -> bool:
 
     Such a weight is cut already where the parallel pass begins: as the first operator of the first
     stage that uses it wants it. Nothing is redistributed behind it.
+
+    Args:
+        node: of any primitive.
     """
     return primitive(node) == RECEIVE and node.attribute(HANDED_OVER) is not None
 
 
 def received_weight(network: Network, parameter: GraphParameter) -> Node | None:
-    """The node that brings in a weight; None of a weight that this stage holds by itself."""
+    """The Receive that brings in a weight from an earlier stage.
+
+    Args:
+        network: that the parameter stands in.
+        parameter: of the entry.
+
+    Returns:
+        None of a weight that this stage holds by itself.
+    """
     users = (use.node for use in network.users_of(parameter))
     return next((user for user in users if brings_weight(user)), None)
 
 
 def is_handed(analysis: Analysis, parameter: GraphParameter) -> bool:
-    """Whether the own stage is handed a weight by another one that stands in the same dump."""
+    """Whether the own stage is handed a weight by another one that stands in the same dump.
+
+    Args:
+        analysis: of a dump that may hold several stages.
+        parameter: the weight.
+    """
     network = analysis.network
     return any(
         primitive(behind.node) == RECEIVE and behind.node not in analysis.foreign
@@ -77,7 +98,15 @@ def is_handed(analysis: Analysis, parameter: GraphParameter) -> bool:
 
 
 def received_slice(node: Node) -> Shape | None:
-    """The shape of what a device is sent; None where it is not told."""
+    """The shape of the slice that a device of this stage is sent.
+
+    Args:
+        node: a Receive.
+
+    Returns:
+        None where the dump does not tell it, or tells another number of dimensions than the type
+        has.
+    """
     value = node.attribute(SLICE)
     shape = _whole(node)
     if not isinstance(value, (tuple, list)) or shape is None:
@@ -87,7 +116,16 @@ def received_slice(node: Node) -> Shape | None:
 
 
 def received_layout(analysis: Analysis, node: Node) -> TensorLayout | None:
-    """How what a device is sent lies on the devices of its stage; None where that is not known."""
+    """How what a device is sent lies on the devices of its stage.
+
+    Args:
+        analysis: that knows how many devices a stage has.
+        node: a Receive, with the sender's strategy behind it.
+
+    Returns:
+        None where that is not known: no strategy, sizes that are dynamic or do not divide, or
+        several layouts that fit and differ.
+    """
     shape, part = _whole(node), received_slice(node)
     if shape is None or part is None or DYNAMIC in (*shape, *part):
         return None
@@ -148,5 +186,10 @@ def _contracted(
 
 
 def fits_slice(layout: TensorLayout | None, node: Node) -> bool:
-    """Whether a layout has the slices that a Receive brings."""
+    """Whether a layout has the slices that a Receive brings.
+
+    Args:
+        layout: of the whole tensor; None fits nothing.
+        node: the Receive.
+    """
     return layout is not None and layout.slice_shape == received_slice(node)

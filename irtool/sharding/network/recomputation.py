@@ -82,12 +82,20 @@ def recomputed(
 
 
 def in_recomputed_cell(node: Node) -> bool:
-    """Whether a node's cell is recomputed."""
+    """Whether a node's cell is recomputed.
+
+    Args:
+        node: whose scope tells it.
+    """
     return (node.scope or "").startswith(SCOPE)
 
 
 def runs_again(node: Node) -> bool:
-    """Whether an operator's result is not kept."""
+    """Whether an operator's result is not kept, but computed again for the backward pass.
+
+    Args:
+        node: whose own ``recompute`` attribute wins over its cell's.
+    """
     if primitive(node) in KEPT:
         return False
     said = node.attribute(ATTRIBUTE)

@@ -27,7 +27,11 @@ class _UnknownNeighbour(Exception):
 
 
 def judge_reshapes(analysis: Analysis) -> None:
-    """Give every Reshape the layouts of its neighbours, in MindSpore's order."""
+    """Give every Reshape the layouts of its neighbours, in MindSpore's order.
+
+    Args:
+        analysis: with every other operator judged; takes the judgements, refusals and doubts.
+    """
     network = analysis.network
     nodes = where(analysis.order, lambda node: primitive(node) == "Reshape")
     pending = [node for node in nodes if has_strategy(network, node)]

@@ -25,6 +25,9 @@ def check_sens(analysis: Analysis) -> None:
     """Refuse gradients of what MindSpore can't hand a gradient to.
 
     Pipelines are left alone: nobody measured them.
+
+    Args:
+        analysis: with every operator judged; takes the refusals.
     """
     if analysis.context.stages > 1:
         return

@@ -24,7 +24,11 @@ _names: dict[str, str] = {}
 
 
 def primitive(node: Node) -> str:
-    """Name of the primitive that a node applies; empty for calls."""
+    """Name of the primitive that a node applies; empty for calls.
+
+    Args:
+        node: of any kind.
+    """
     target = node.target
     if not isinstance(target, PrimitiveTarget):
         return ""
@@ -37,7 +41,13 @@ def primitive(node: Node) -> str:
 
 
 def is_sharded(network: Network, node: Node, *, interleave: bool = False) -> bool:
-    """Whether MindSpore's parallel pass gives a node a sharding, or looks through it to others."""
+    """Whether MindSpore's parallel pass gives a node a sharding, or looks through it to others.
+
+    Args:
+        network: that knows what is forward.
+        node: of any kind.
+        interleave: whether Send and Receive count as not sharded.
+    """
     name = primitive(node)
     if not name or (interleave and name in TRANSFERS):
         return False
@@ -54,6 +64,10 @@ def has_strategy(network: Network, node: Node) -> bool:
     """Whether the node gets a strategy and layouts of its own.
 
     A Cast has them only where a search gave it some (then they stand behind the statement).
+
+    Args:
+        network: that knows what is forward.
+        node: of any kind.
     """
     if not is_sharded(network, node):
         return False
@@ -73,7 +87,12 @@ def _is_mask_of_attention(network: Network, node: Node) -> bool:
 
 
 def is_nested(network: Network, node: Node) -> bool:
-    """Whether a node's strategies follow the nesting of its operands."""
+    """Whether a node's strategies follow the nesting of its operands.
+
+    Args:
+        network: that the node stands in.
+        node: of any kind; a call is never nested.
+    """
     if not isinstance(node.target, PrimitiveTarget):
         return False
     name = primitive(node)

@@ -18,7 +18,12 @@ Stages = dict[Node, frozenset[int]]
 
 
 def foreign_nodes(network: Network, stage: int) -> set[Node]:
-    """Nodes of other stages than ``stage``; none where the dump holds one stage only."""
+    """Nodes that other pipeline stages own; none where the dump holds one stage only.
+
+    Args:
+        network: of the dump.
+        stage: the own one, from 0.
+    """
     borders = {
         node.stage
         for node in network.inputs
@@ -35,6 +40,12 @@ def serves_stage(network: Network, judged: Container[Node], foreign: set[Node], 
 
     What is made of the dataset for other stages (their micro-batch, their labels) is cut away with
     them, and what was inserted before it, too.
+
+    Args:
+        network: that knows who uses a result.
+        judged: the operators that are sharded.
+        foreign: nodes of other stages.
+        node: whose result is followed.
     """
     todo: list[Port] = [node]
     seen: set[int] = set()

@@ -57,14 +57,26 @@ class ParameterReport:
 def original_of(
     weight: ParameterReport, weights: Mapping[str, ParameterReport]
 ) -> ParameterReport | None:
-    """The weight that a state is kept for; None for what is kept for none."""
+    """The weight that a state is kept for; None for what is kept for none.
+
+    Args:
+        weight: the parameter in question.
+        weights: of the entry, by name.
+    """
     return weights.get(weight.weight) if weight.weight != weight.name else None
 
 
 def like_original(
     analysis: Analysis, weight: ParameterReport, weights: Mapping[str, ParameterReport]
 ) -> ParameterReport:
-    """A state as it lies; any other parameter as it is."""
+    """An optimizer's state, or a sum of gradients, as its weight makes it lie.
+
+    Args:
+        analysis: that knows which weight an optimizer updates together with a state.
+        weight: any parameter; what operators of the network use, and what belongs to no weight, is
+            given back as it is.
+        weights: of the entry, by name.
+    """
     if weight.user is not None and not is_accumulated(weight.name):
         return weight
     original = original_of(weight, weights)

@@ -71,7 +71,12 @@ def wanted(node: Node, *, overridden: bool = False) -> Wanted:
 
 
 def padded(strategy: Strategy, call: OperatorCall) -> Strategy:
-    """A nested strategy with entries for the inputs that were left out: whole."""
+    """A nested strategy with whole rows in the places of inputs that were left out.
+
+    Args:
+        strategy: rows for the tensors that have dimensions, in order; a complete one is given back.
+        call: whose tensors say how many rows, and how long.
+    """
     tensors = call.tensors
     if len(strategy) >= len(tensors):
         return strategy
@@ -85,7 +90,12 @@ def padded(strategy: Strategy, call: OperatorCall) -> Strategy:
 
 
 def lies_flat(node: Node, call: OperatorCall) -> bool:
-    """Whether the written strategy has a plain row where the operand is a tuple of tensors."""
+    """Whether the written strategy has a plain row where the operand is a tuple of tensors.
+
+    Args:
+        node: in whose attributes the strategy is written.
+        call: the node's operands.
+    """
     blocks = (node.primal_attributes, node.primitive_attributes)
     written = next((s for block in blocks if (s := _of(block, "in_strategy")) is not None), None)
     if not isinstance(written, (tuple, list)):
@@ -108,7 +118,18 @@ def _of(block: Attributes | None, key: str) -> object:
 
 
 def strategy_of(key: str, value: object) -> Strategy | None:
-    """Rows of numbers; rows of nested strategies stand in line. An empty one counts as none."""
+    """A strategy from the value of an attribute: rows of numbers, those of nested ones in line.
+
+    Args:
+        key: name of the attribute, for the message.
+        value: nested tuples or lists as MindSpore writes them; None: not given.
+
+    Returns:
+        None where none is given; of an empty tuple an empty strategy.
+
+    Raises:
+        StrategyFormatError: the value is no tuple of tuples of numbers.
+    """
     if value is None:
         return None
     if not isinstance(value, (tuple, list)):

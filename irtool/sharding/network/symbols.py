@@ -28,7 +28,14 @@ class Sizes:
 
 
 def sizes_of_inputs(node: Node) -> tuple[tuple[Sizes, ...], ...]:
-    """Per operand the sizes of each tensor in it; empty where the dump says nothing."""
+    """What is known of dynamic sizes of a node's operands.
+
+    Args:
+        node: with the symbolic line under its statement, or without.
+
+    Returns:
+        By operand the sizes of each tensor in it; empty where the dump says nothing.
+    """
     for line in node.text_signatures:
         if line.kind == "symbolic":
             return tuple(_tensors(text) for text in line.inputs)
@@ -36,7 +43,14 @@ def sizes_of_inputs(node: Node) -> tuple[tuple[Sizes, ...], ...]:
 
 
 def sizes_of_output(node: Node) -> tuple[Sizes, ...]:
-    """The sizes of each tensor in the result; empty where the dump says nothing."""
+    """What is known of dynamic sizes of a node's result.
+
+    Args:
+        node: with the symbolic line under its statement, or without.
+
+    Returns:
+        The sizes of each tensor in the result; empty where the dump says nothing.
+    """
     for line in node.text_signatures:
         if line.kind == "symbolic" and line.outputs:
             return _tensors(line.outputs[0])
@@ -44,7 +58,14 @@ def sizes_of_output(node: Node) -> tuple[Sizes, ...]:
 
 
 def sizes_of_parameter(symbolic: str | None) -> Sizes | None:
-    """The sizes of a graph's parameter, as printed behind its type; None where they are not."""
+    """What is known of dynamic sizes of a graph's parameter.
+
+    Args:
+        symbolic: the text behind its type, as ``[s1<[16,inf]|16N>, 64]``.
+
+    Returns:
+        None where there is no such text, or it is no list of sizes.
+    """
     return _tensors(f"S:{symbolic}")[0] if symbolic and symbolic.startswith("[") else None
 
 
@@ -82,7 +103,16 @@ def _sizes(text: str) -> Sizes:
 
 
 def fitting(known: Sequence[Sizes], index: int, shape: Shape) -> Sizes | None:
-    """What is known of tensor ``index`` if it belongs to this shape and it needs that."""
+    """What is known of a tensor's dynamic sizes, where it belongs to this shape and it needs that.
+
+    Args:
+        known: of all tensors of an operand or result.
+        index: of the tensor among them.
+        shape: of the tensor, in which -1 is a size that is not known.
+
+    Returns:
+        None where no size is dynamic, nothing is known, or the number of dimensions differs.
+    """
     if DYNAMIC not in shape or index >= len(known):
         return None
     sizes = known[index]

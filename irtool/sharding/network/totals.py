@@ -28,7 +28,15 @@ class CollectiveRow:
 
 
 def collective_rows(result: CheckResult) -> list[CollectiveRow]:
-    """All communications of a step, gradients included, the largest first."""
+    """All communications of a step, gradients included, the largest first.
+
+    Args:
+        result: of ``check``.
+
+    Returns:
+        One row for each collective, ranks and reason; bytes are those that one rank puts in, times
+        the launches of a step.
+    """
     by_group: dict[tuple[str, tuple[int, ...], str], list[int]] = {}
     for item in result.communications:
         totals = by_group.setdefault((item.op, item.ranks, item.why), [0, 0, 0])
@@ -44,12 +52,20 @@ def collective_rows(result: CheckResult) -> list[CollectiveRow]:
 
 
 def is_group(ranks: tuple[int, ...] | None) -> bool:
-    """Whether these ranks communicate: one alone does not."""
+    """Whether these ranks communicate: one alone does not.
+
+    Args:
+        ranks: None where nobody communicates.
+    """
     return ranks is not None and len(ranks) > 1
 
 
 def moves(edge: RedistributionReport) -> bool:
-    """Whether something is inserted that is more than another view of the same local tensor."""
+    """Whether something is inserted that is more than another view of the same local tensor.
+
+    Args:
+        edge: a redistribution; one of which nobody knows the operators counts as moving.
+    """
     return edge.operators is None or any(step.op != "Reshape" for step in edge.operators)
 
 
@@ -67,7 +83,14 @@ def step_bytes(edge: RedistributionReport, step: RedistributionStep) -> int | No
 
 
 def parameter_bytes(parameter: ParameterReport) -> tuple[int | None, int | None]:
-    """Bytes of the slice that operators see, and of what a device stores."""
+    """Bytes of the slice that operators see, and of what a device stores.
+
+    Args:
+        parameter: as this rank holds it.
+
+    Returns:
+        Both in bytes, None each where the slice or its type is not known.
+    """
     kind = parameter.parameter.type
     dtype = kind.dtype if kind else None
     seen, stored = (
@@ -90,7 +113,11 @@ class ParameterCounts:
 
 
 def parameter_counts(result: CheckResult) -> ParameterCounts:
-    """Count parameters by what becomes of them."""
+    """Count parameters by what becomes of them.
+
+    Args:
+        result: of ``check``; an unknown slice adds nothing to the bytes.
+    """
     parameters = result.parameters
     return ParameterCounts(
         total=len(parameters),
@@ -103,5 +130,12 @@ def parameter_counts(result: CheckResult) -> ParameterCounts:
 
 
 def verdict_counts(result: CheckResult) -> Counter[str]:
-    """How many operators are legal, illegal, unknown."""
+    """How many operators are legal, illegal, unknown.
+
+    Args:
+        result: of ``check``.
+
+    Returns:
+        By ``legal``, ``illegal``, ``unknown``; 0 for what none is.
+    """
     return Counter(operator.verdict for operator in result.operators)

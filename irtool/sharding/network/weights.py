@@ -48,6 +48,9 @@ def check_users(analysis: Analysis) -> None:
     """Refuse a parameter whose users want it in different layouts.
 
     Each user is told of that wants another layout than most do (of as many, than the first does).
+
+    Args:
+        analysis: with every operator judged; takes the refusals.
     """
     for port in analysis.order:
         if not isinstance(port, GraphParameter) or not is_weight(port):
@@ -72,7 +75,11 @@ def check_users(analysis: Analysis) -> None:
 
 
 def is_weight(parameter: GraphParameter) -> bool:
-    """Whether a parameter has a value of its own."""
+    """Whether a parameter has a value of its own, and is no input that each step is given.
+
+    Args:
+        parameter: of any graph; only the entry's are declared.
+    """
     return parameter.declaration is not None and parameter.declaration.has_default
 
 
@@ -101,6 +108,10 @@ def operators_behind(analysis: Analysis, parameter: GraphParameter) -> set[Node]
     """Every operator that uses a parameter: behind Load, and in the graphs that are called with it.
 
     Several pipeline stages may use one weight, each behind a Load of its own.
+
+    Args:
+        analysis: with every operator judged; others are not counted.
+        parameter: of any graph.
     """
     network = analysis.network
     todo: list[Port] = [parameter]
@@ -169,7 +180,15 @@ def _wanted(analysis: Analysis, use: Use) -> TensorLayout | None:
 
 
 def weights(analysis: Analysis) -> list[ParameterReport]:
-    """All parameters of the entry that are weights and stay in this stage, in the dump's order."""
+    """All parameters of the entry that are weights and stay in this stage, in the dump's order.
+
+    Args:
+        analysis: with every operator judged; takes refusals of weights that are to be interleaved.
+
+    Returns:
+        Each with its slice, and the ranks that sum its gradient, gather it and scatter its
+        gradient; states of optimizers lie like their weights.
+    """
     entry = analysis.network.entry
     if entry is None:
         return []
@@ -229,7 +248,16 @@ def _is_updated(
 
 
 def weight_of(analysis: Analysis, parameter: GraphParameter) -> ParameterReport:
-    """How a weight lies, and who shares its optimizer's states; not yet who sums its gradient."""
+    """How a weight lies, and who shares its optimizer's states; not yet who sums its gradient.
+
+    Args:
+        analysis: with every operator judged; takes a refusal where it is to be interleaved.
+        parameter: of the entry.
+
+    Returns:
+        Without slice and with the reason where its first user is not legal, or its layout not
+        known.
+    """
     shape = (parameter.type.dimensions if parameter.type else None) or ()
     known = parameter_roles(analysis.network.dump).get(parameter.name)
     plain = ParameterReport(
@@ -341,7 +369,20 @@ def _optimizer_parallel(analysis: Analysis, weight: ParameterReport) -> Paramete
 def shared_state(
     weight: ParameterReport, context: ParallelContext, operators: Context
 ) -> ParameterReport:
-    """Cut a replicated weight along its first dimension over those who hold the same slice."""
+    """Cut a replicated weight along its first dimension over those who hold the same slice.
+
+    This is MindSpore's optimizer parallel. Where the weight is smaller than the threshold, is
+    excluded, does not divide, or needs a group that can't be made, it stays whole.
+
+    Args:
+        weight: with its layout, before optimizer parallel.
+        context: whether, above which size, and over how many replicas weights are cut.
+        operators: the devices of the stage, and the rank that looks.
+
+    Returns:
+        The weight with the slice that is stored, the ranks that gather and scatter it, and those
+        that hold the same share where there are more replicas than shards; or the weight as it was.
+    """
     layout = weight.layout
     if not context.parallel_optimizer or layout is None or not weight.base:
         return weight
@@ -420,13 +461,22 @@ def is_mirrored(analysis: Analysis, judged: Judged, ranks: tuple[int, ...]) -> b
     """Whether MindSpore makes a group that sums up a gradient between these ranks.
 
     Groups of one rank are kept where micro-batches and optimizer parallel meet; not of layouts.
+
+    Args:
+        analysis: that knows whether gradients are accumulated.
+        judged: the operator that uses the weight.
+        ranks: that hold the same slice of it, the own one included.
     """
     keeps_one = analysis.accumulates and analysis.context.parallel_optimizer
     return len(ranks) > 1 or (bool(ranks) and keeps_one and judged.wanted.in_layout is None)
 
 
 def sums_by_server(analysis: Analysis) -> bool:
-    """Whether gradients are summed within a server only."""
+    """Whether gradients are summed within a server only, as with AdaSum.
+
+    Args:
+        analysis: of the network; of 8 devices or fewer it never is.
+    """
     entry = analysis.network.entry
     if entry is None or analysis.context.devices <= SERVER:
         return False
@@ -439,7 +489,16 @@ def _of_server(ranks: tuple[int, ...], own: int) -> tuple[int, ...]:
 
 
 def tensors_of(analysis: Analysis, judged: Judged) -> Iterator[tuple[int, int, Source]]:
-    """Each tensor input: its index, its operand's position, and where it comes from."""
+    """Each tensor input of an operator, in order.
+
+    Args:
+        analysis: that resolves operands.
+        judged: the operator.
+
+    Yields:
+        The tensor's index among all of the call, the position of its operand, and where it comes
+        from; of a tuple made on the spot the item.
+    """
     for position, source in enumerate(analysis.network.inputs[judged.node]):
         items: tuple[Source, ...] = (source,)
         if isinstance(source, Node) and primitive(source) in ("MakeTuple", "MakeList"):
@@ -482,7 +541,14 @@ def _summed_up(analysis: Analysis) -> set[int]:
 
 
 def trained_parameters(analysis: Analysis) -> list[GraphParameter]:
-    """The weights, and inputs, that have a gradient: all weights where nothing tells which."""
+    """The weights, and inputs, that have a gradient: all weights where nothing tells which.
+
+    Args:
+        analysis: of the network.
+
+    Returns:
+        Inputs first; none where the network holds no gradient.
+    """
     entry = analysis.network.entry
     if entry is None or not analysis.differentiates:
         return []
@@ -527,7 +593,12 @@ def _differentiated_behind(analysis: Analysis, node: Node) -> Graph | None:
 
 
 def behind(analysis: Analysis, source: Source | None) -> GraphParameter | None:
-    """The weight that an operand is, behind Load, Cast, Depend and calls; else None."""
+    """The weight that an operand is, behind Load, Cast, Depend and calls; else None.
+
+    Args:
+        analysis: of the network; of several calls of a graph the first is followed.
+        source: the operand.
+    """
     network = analysis.network
     for _ in range(1000):
         while isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):
@@ -546,7 +617,15 @@ def behind(analysis: Analysis, source: Source | None) -> GraphParameter | None:
 
 
 def handed_weight(analysis: Analysis, receive: Node) -> GraphParameter | None:
-    """The weight that a Receive brings whose Send stands in the same dump."""
+    """The weight that a Receive brings whose Send stands in the same dump.
+
+    Args:
+        analysis: of a dump with several stages.
+        receive: any node.
+
+    Returns:
+        None of a node that is no such Receive, and of a value that is no weight.
+    """
     if primitive(receive) != RECEIVE:
         return None
     send = analysis.network.first(receive)
@@ -556,7 +635,15 @@ def handed_weight(analysis: Analysis, receive: Node) -> GraphParameter | None:
 
 
 def through(network: Network, source: Source | None) -> Source | None:
-    """What a value is, behind one that hands it on, or the argument that a graph is called with."""
+    """What a value is one step earlier: before what hands it on, or the argument for a parameter.
+
+    Args:
+        network: that knows the calls of a graph; the first is taken.
+        source: a value.
+
+    Returns:
+        None where there is no earlier one.
+    """
     if isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):
         return network.first(source)
     place = network.index_of(source) if isinstance(source, GraphParameter) else None

@@ -50,7 +50,12 @@ class _HandedUse(NamedTuple):
 
 
 def check_handed(analysis: Analysis, weights: Iterable[ParameterReport]) -> None:
-    """Refuse weights that can't be handed to another stage; doubt those that come cut otherwise."""
+    """Refuse weights that can't be handed to another stage; doubt those that come cut otherwise.
+
+    Args:
+        analysis: with every operator judged; takes refusals and doubts.
+        weights: that this stage holds.
+    """
     if analysis.context.stages == 1:
         return
     _check_sends(analysis, weights)
@@ -94,7 +99,12 @@ def _check_sends(analysis: Analysis, weights: Iterable[ParameterReport]) -> None
 
 
 def is_reached(network: Network, node: Node) -> bool:
-    """Whether a node's own graph computes its result from it, and not the graphs inside alone."""
+    """Whether a node's own graph computes its result from it, and not the graphs inside alone.
+
+    Args:
+        network: that resolves operands.
+        node: of a graph that has a Return.
+    """
     graph = node.graph
     if graph is None or graph.result is None:
         return False

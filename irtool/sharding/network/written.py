@@ -43,7 +43,11 @@ NUMBERED = re.compile(r"CNode_(\d+)")
 
 
 def parsed_scopes(network: Network) -> frozenset[str]:
-    """Scopes in which the names of nodes tell what the parser made from copies of it."""
+    """Scopes in which the names of nodes tell what the parser made from copies of it.
+
+    Args:
+        network: of a pipeline's dump.
+    """
     nodes = (node for node in network.inputs if "$" in (node.name or ""))
     return frozenset(node.scope or "" for node in nodes)
 
