@@ -334,7 +334,15 @@ def _redistribution(item: Redistribution) -> RedistributionReport:
 
 
 def of_what_was_read(result: CheckResult, dump: Dump) -> CheckResult:
-    """A result of a dump, where statements that could not be read are parts that nobody knows."""
+    """A result of a dump, where statements that could not be read are parts that nobody knows.
+
+    Args:
+        result: what ``check`` says of the statements that were read.
+        dump: with its problems.
+
+    Returns:
+        ``accepted`` is None instead of True where errors of reading are there; a refusal holds.
+    """
     unread = [problem for problem in dump.problems if problem.severity == "error"]
     if not unread:
         return result

@@ -24,13 +24,21 @@ from irtool.operators.layout import (
 
 
 def parts_of(layouts: Sequence[UserLayout | TensorLayout] | None) -> int:
-    """How many parts layouts make of the calculation: one where none cuts along their axis."""
+    """How many parts layouts make of the calculation: one where none cuts along their axis.
+
+    Args:
+        layouts: of the inputs; None: none are given.
+    """
     cut = [x for x in layouts or () if isinstance(x, UserLayout) and x.interleaves]
     return cut[0].device_matrix[-1] if cut else 1
 
 
 def has_part_axis(layouts: Sequence[UserLayout | TensorLayout] | None) -> bool:
-    """Whether the layouts name an axis of parts, which is none of devices."""
+    """Whether the layouts name an axis of parts, which is none of devices.
+
+    Args:
+        layouts: of the inputs; None: none are given.
+    """
     return any(isinstance(x, UserLayout) and x.interleaved for x in layouts or ())
 
 
@@ -42,7 +50,12 @@ class PartLayouts(NamedTuple):
 
 
 def part_layouts(case: Case, sharding: Sharding) -> PartLayouts:
-    """The layouts of a call before the interleaving axis is taken away."""
+    """The layouts of a call before the interleaving axis is taken away.
+
+    Args:
+        case: the call, with the user's layouts.
+        sharding: what its rule makes of them, with the interleaving axis last in its matrix.
+    """
 
     def laid(
         matrix: DeviceMatrix, maps: Sequence[TensorMap], operands: Sequence[Operand]
@@ -58,7 +71,15 @@ def part_layouts(case: Case, sharding: Sharding) -> PartLayouts:
 
 
 def in_parts(case: Case, sharding: Sharding) -> tuple[Case, Sharding]:
-    """Take the interleaving axis away again; local shapes stay those of one part."""
+    """Take the interleaving axis away again; local shapes stay those of one part.
+
+    Args:
+        case: the call, with the user's layouts.
+        sharding: what its rule makes of them, with the interleaving axis last in its matrix.
+
+    Returns:
+        Both over axes of devices only.
+    """
     matrix = sharding.output_matrix or sharding.device_matrix
 
     def local(tensor_map: TensorMap, operand: Operand, matrix: DeviceMatrix) -> Shape:

@@ -17,7 +17,12 @@ from irtool.sharding.redistribution import RedistributionError, RedistributionSt
 
 
 def with_part_axis(layout: TensorLayout, parts: int) -> TensorLayout:
-    """A layout of devices with the axis of parts behind those of devices, which splits nothing."""
+    """A layout of devices with the axis of parts behind those of devices, which splits nothing.
+
+    Args:
+        layout: over axes of devices only.
+        parts: how many a device computes in turn.
+    """
 
     def shifted(entry: int | tuple[int, ...]) -> int | tuple[int, ...]:
         if isinstance(entry, tuple):

@@ -34,7 +34,14 @@ def cache_folder() -> str:
 
 
 def digest(*parts: bytes | str) -> bytes:
-    """A key made of several parts."""
+    """A key made of several parts, of which the boundaries count, too.
+
+    Args:
+        parts: bytes, or text, which may hold surrogates.
+
+    Returns:
+        20 bytes.
+    """
     made = blake2b(digest_size=20)
     for part in parts:
         data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
@@ -51,7 +58,14 @@ def program_digest() -> bytes:
 
 
 def states_of_files(*folders: str) -> list[str]:
-    """Path, size and time of every file below some folders, sorted; what Python compiled is not."""
+    """Path, size and time of every file below some folders, sorted; what Python compiled is not.
+
+    Args:
+        folders: that can be listed; folders below them count.
+
+    Returns:
+        Lines of path, bytes and time of change in nanoseconds.
+    """
     seen: set[str] = set()
     waiting = list(folders)
     while waiting:

@@ -35,7 +35,14 @@ from irtool.syntax.part import Memo
 
 
 def integer(text: str) -> int:
-    """An integer that prints back as it stands; ValueError for leading zeros."""
+    """An integer that prints back as it stands.
+
+    Args:
+        text: of digits, with or without a sign.
+
+    Raises:
+        ValueError: it is no number, or would print otherwise (leading zeros).
+    """
     value = int(text)
     if str(value) != text:
         raise ValueError(f"unusual number {text!r}")

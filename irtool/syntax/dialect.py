@@ -23,7 +23,14 @@ _SAMPLE = 50_000
 
 
 def dialect_of(text: str) -> str:
-    """The newest range whose spelling occurs near the beginning, or ``unknown``."""
+    """The newest range whose spelling occurs near the beginning, or ``unknown``.
+
+    Args:
+        text: of a dump, without a byte order mark.
+
+    Returns:
+        As ``2.3.0 or later``.
+    """
     sample = text[:_SAMPLE]
     for name, spellings in _EVIDENCE:
         if any(spelling in sample for spelling in spellings):

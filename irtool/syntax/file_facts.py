@@ -89,7 +89,11 @@ def cannot_repeat() -> None:
 
 
 def are_still(facts: Iterable[Fact]) -> bool:
-    """Whether all of this is so now."""
+    """Whether all that was seen of files is so now.
+
+    Args:
+        facts: each a question, a path, and the answer that was given then.
+    """
     return all(_QUESTIONS[question](path) == answer for question, path, answer in facts)
 
 
@@ -97,42 +101,73 @@ def are_still(facts: Iterable[Fact]) -> bool:
 
 
 def is_file(path: str) -> bool:
-    """Whether a path leads to a file."""
+    """Whether a path leads to a file.
+
+    Args:
+        path: links are followed.
+    """
     return _asked("kind", path) == "file"
 
 
 def is_folder(path: str) -> bool:
-    """Whether a path leads to a folder."""
+    """Whether a path leads to a folder.
+
+    Args:
+        path: links are followed.
+    """
     return _asked("kind", path) == "folder"
 
 
 def exists(path: str) -> bool:
-    """Whether a path leads anywhere."""
+    """Whether a path leads anywhere.
+
+    Args:
+        path: links are followed.
+    """
     return _asked("kind", path) != ""
 
 
 def is_there(path: str) -> bool:
-    """Whether something is at a path, be it a link that leads nowhere."""
+    """Whether something is at a path, be it a link that leads nowhere.
+
+    Args:
+        path: whose own entry counts.
+    """
     return _asked("there", path) != ""
 
 
 def is_readable(path: str) -> bool:
-    """Whether we may read what a path leads to."""
+    """Whether we may read what a path leads to.
+
+    Args:
+        path: links are followed.
+    """
     return _asked("readable", path) != ""
 
 
 def real_path(path: str) -> str:
-    """The path without links."""
+    """The path without links.
+
+    Args:
+        path: relative to the working folder, or absolute; it need not exist.
+    """
     return _asked("real", path)
 
 
 def file_size(path: str) -> int:
-    """Bytes of a file; 0 where there is none."""
+    """Bytes of a file; 0 where there is none.
+
+    Args:
+        path: links are followed.
+    """
     return int(_asked("size", path) or 0)
 
 
 def names_in(folder: str) -> list[str]:
     """Names in a folder, in no order that means anything.
+
+    Args:
+        folder: to be listed.
 
     Raises:
         OSError: it can't be listed.
@@ -149,38 +184,65 @@ def names_in(folder: str) -> list[str]:
 
 
 def note_entries(folder: str, entries: Iterable[os.DirEntry[str]]) -> None:
-    """Say that a folder was listed, and what its entries are."""
+    """Note that a folder was listed, and what its entries are.
+
+    Args:
+        folder: the path.
+        entries: as the operating system gave them.
+    """
     if _facts is not None:
         _facts.note("entries", folder, _digest_of_entries(entries))
 
 
 def note_no_entries(folder: str) -> None:
-    """Say that a folder could not be listed."""
+    """Note that a folder could not be listed.
+
+    Args:
+        folder: the path.
+    """
     if _facts is not None:
         _facts.note("entries", folder, "")
 
 
 def note_size(path: str, size: int) -> None:
-    """Say that the size of a file counts, which was known anyway."""
+    """Note that the answer rests on the size of a file, which was known already.
+
+    Args:
+        path: of the file.
+        size: in bytes.
+    """
     if _facts is not None:
         _facts.note("size", path, str(size))
 
 
 def note_content(path: str, data: bytes) -> None:
-    """Say that a file was read, and what it held."""
+    """Note that a file was read, and what it held.
+
+    Args:
+        path: of the file.
+        data: all of its bytes, of which the digest is noted.
+    """
     if _facts is not None:
         _facts.note("bytes", path, _digest(data))
         _facts.bytes_read += len(data)
 
 
 def note_unread(path: str) -> None:
-    """Say that a file could not be read."""
+    """Note that a file could not be read.
+
+    Args:
+        path: of the file.
+    """
     if _facts is not None:
         _facts.note("bytes", path, "")
 
 
 def note_stream(path: str) -> None:
-    """Say that a file is read piece by piece."""
+    """Note that a file is read piece by piece from now on; its digest is made at the end.
+
+    Args:
+        path: of the file.
+    """
     if _facts is not None:
         _facts.note_stream(path)
 

@@ -109,7 +109,14 @@ def parse(
 
 
 def check_length(text: str) -> None:
-    """Raises: Unreadable: the record, or a number in it, is longer than a compiler prints."""
+    """Refuse a record that is longer than any compiler prints, before it is parsed.
+
+    Args:
+        text: of the record.
+
+    Raises:
+        Unreadable: the record, or a number in it, is longer than that.
+    """
     if len(text) <= MAX_RUN:
         return
     if len(text) > MAX_RECORD:
@@ -163,7 +170,11 @@ Key = tuple[str, ...]
 
 
 def mask(literals: Key) -> str:
-    """The record with each run of digits replaced by its index."""
+    """A record with each run of digits replaced by its index: 0, 1, 2, ….
+
+    Args:
+        literals: the texts between the runs of digits, one more than there are runs.
+    """
     return "".join(
         f"{piece}{index}" if index < len(literals) - 1 else piece
         for index, piece in enumerate(literals)

@@ -16,12 +16,22 @@ def grammar_folder() -> str:
 
 
 def grammar_text(name: str) -> str:
-    """Text of one of irtool's grammars."""
+    """The text of one of irtool's grammars.
+
+    Args:
+        name: of the file, as ``dump.lark``.
+
+    Raises:
+        OSError: there is no such file.
+    """
     return grammar_file(name).decode()
 
 
 def grammar_file(name: str) -> bytes:
     """A grammar, or the tables of one, which a checkout lacks.
+
+    Args:
+        name: of the file, as ``dump.lark``.
 
     Raises:
         OSError: there is no such file.

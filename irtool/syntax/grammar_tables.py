@@ -46,7 +46,13 @@ _FORM = 1
 
 
 def built(name: str, text: str, transformer: object = None) -> lark.Lark:
-    """The parser of a grammar, from its text."""
+    """The parser of a grammar, from its text.
+
+    Args:
+        name: of the grammar's file, which says its options.
+        text: of the grammar.
+        transformer: whose methods are called while parsing; None: the parser gives trees.
+    """
     options = dict(OPTIONS[name])
     if transformer is not None:
         options["transformer"] = transformer
@@ -54,18 +60,36 @@ def built(name: str, text: str, transformer: object = None) -> lark.Lark:
 
 
 def file_of(name: str) -> str:
-    """Name of the file that holds a grammar's tables, beside it in a wheel."""
+    """Name of the file that holds a grammar's tables, beside it in a wheel.
+
+    Args:
+        name: of the grammar's file.
+    """
     return name.removesuffix(".lark") + ".tables.json"
 
 
 def key_of(name: str, text: str) -> str:
-    """What tables fit: the grammar's text and options, Lark's version, the form of the file."""
+    """The key of what tables depend on: grammar text, options, Lark's version, form of the file.
+
+    Args:
+        name: of the grammar's file, which says its options.
+        text: of the grammar.
+
+    Returns:
+        Hexadecimal digits.
+    """
     parts = (str(_FORM), lark.__version__, json.dumps(dict(OPTIONS[name])), text)
     return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
 
 def tables_of(name: str, text: str, parser: lark.Lark) -> bytes:
-    """The tables of a parser, to be kept."""
+    """The tables of a parser as JSON, to be kept.
+
+    Args:
+        name: of the grammar's file.
+        text: of the grammar that the parser was made of.
+        parser: as :func:`built` made it; its transformer is not kept.
+    """
     untyped = cast("Any", parser)  # Lark says of the result that it is anything
     data, memo = untyped.memo_serialize([TerminalDef, Rule])
     options = {key: value for key, value in data["options"].items() if key != "transformer"}
@@ -76,7 +100,17 @@ def tables_of(name: str, text: str, parser: lark.Lark) -> bytes:
 def from_tables(
     name: str, text: str, tables: bytes, transformer: object = None
 ) -> lark.Lark | None:
-    """The parser that some tables describe; None where they don't fit, or are damaged."""
+    """The parser that some tables describe.
+
+    Args:
+        name: of the grammar's file.
+        text: of the grammar.
+        tables: as :func:`tables_of` gave them.
+        transformer: whose methods are called while parsing; None: the parser gives trees.
+
+    Returns:
+        None where they don't fit the grammar or this Lark, or are damaged.
+    """
     try:
         document = json.loads(tables)
         if document["key"] != key_of(name, text):

@@ -17,6 +17,9 @@ _CHUNK = 1 << 20
 def chunks_of(stream: BinaryIO) -> Iterator[bytes]:
     """The bytes of a stream as they come, gzip and xz expanded.
 
+    Args:
+        stream: opened for reading, at its beginning.
+
     Raises:
         OSError: it can't be read.
         Damaged: it is packed, and ends early or is damaged; all before that was given.
@@ -33,7 +36,12 @@ def chunks_of(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def lines_in(chunks: Iterable[bytes], most: int = MOST_LINE) -> Iterator[bytes]:
-    """Lines without their ends, of which no more than ``most`` bytes are kept."""
+    """Lines without their ends, of which no more than ``most`` bytes are kept.
+
+    Args:
+        chunks: bytes in any pieces, expanded.
+        most: bytes of a line that are kept; the rest of it is read over.
+    """
     begun = b""
     for chunk in chunks:
         *complete, rest = chunk.split(b"\n")
@@ -47,6 +55,10 @@ def lines_in(chunks: Iterable[bytes], most: int = MOST_LINE) -> Iterator[bytes]:
 
 def text_lines(path: str, most: int = MOST_LINE) -> Iterator[str]:
     """The lines of a file in UTF-8; what is none becomes replacement characters.
+
+    Args:
+        path: of a file, plain or packed.
+        most: bytes of a line that are kept; the rest of it is read over.
 
     Raises:
         OSError: it can't be read.

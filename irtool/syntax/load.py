@@ -27,6 +27,9 @@ def lost_part(dump: Dump) -> Finding | None:
     """The problem that tells that a part of a dump is missing; None where nothing shows that.
 
     What such a dump holds is true, what it does not hold tells nothing.
+
+    Args:
+        dump: with the problems found while reading.
     """
     lost = [problem for problem in dump.problems if problem.code in _LOSSES]
     return min(lost, key=lambda problem: _LOSSES.index(problem.code), default=None)

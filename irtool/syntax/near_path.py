@@ -11,6 +11,9 @@ from irtool.syntax import file_facts
 def near_path(path: str) -> str:
     """The path that was probably meant, with every name that is not there put right.
 
+    Args:
+        path: that is not there, relative or absolute.
+
     Returns:
         "" where nothing there is written like it.
     """
@@ -32,6 +35,11 @@ def near_path(path: str) -> str:
 
 
 def path_hint(path: str, else_hint: str = "check the path") -> str:
-    """``did you mean samples/gpt?``, or another hint where nothing is written like it."""
+    """What to write instead of a path that is not there, as ``did you mean samples/gpt?``.
+
+    Args:
+        path: that is not there.
+        else_hint: what to say where nothing is written like it.
+    """
     near = near_path(path)
     return f"did you mean {near}?" if near else else_hint

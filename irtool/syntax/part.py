@@ -55,7 +55,12 @@ class Memo(Aging[T], Generic[T]):
             between.age()
 
     def between(self, prefix: str, suffix: str) -> Aging[T]:
-        """The same values by what stands between ``prefix`` and ``suffix`` in their text."""
+        """This memo's values, by what stands between two texts instead of by the whole text.
+
+        Args:
+            prefix: before what varies.
+            suffix: behind what varies.
+        """
         if not prefix and not suffix:
             return self
         memo = self._between.get((prefix, suffix))
@@ -110,7 +115,7 @@ class Part(Generic[T]):
         return self.fill(holes)
 
     def at(self, start: int) -> Part[T]:
-        """The same part in a record whose hole ``start`` is its first one.
+        """This part in a record where its first hole is number ``start``.
 
         Raises:
             ValueError: only constants and what :func:`remember` made can stand elsewhere.
@@ -121,7 +126,14 @@ class Part(Generic[T]):
 
 
 def leaf(text: str, memo: Memo[T], masked: bool) -> Part[T]:
-    """The part for one token; in a masked record its digits are indices of holes."""
+    """The part for one token.
+
+    Args:
+        text: of the token; in a masked record its runs of digits are indices of holes, one after
+            another.
+        memo: that decodes texts of this kind of token.
+        masked: whether the record is a template; else the token is taken as it stands.
+    """
     if not masked:
         return Part(memo[text])
     pieces = DIGITS.split(text)
@@ -137,7 +149,12 @@ def leaf(text: str, memo: Memo[T], masked: bool) -> Part[T]:
 
 
 def compose(build: Callable[..., T], parts: Sequence[Part[Any]]) -> Part[T]:
-    """The part that builds a value from the values of ``parts``, which stand in text order."""
+    """The part that builds a value from the values of ``parts``, which stand in text order.
+
+    Args:
+        build: called with the values, in order, for each filling of the holes.
+        parts: constant or with holes.
+    """
     variable = [(place, part.fill) for place, part in enumerate(parts) if part.fill is not None]
     values = [part.value for part in parts]
     if not variable:
@@ -157,7 +174,11 @@ def compose(build: Callable[..., T], parts: Sequence[Part[Any]]) -> Part[T]:
 
 
 def gather(parts: Sequence[Part[Any]]) -> Part[tuple[Any, ...]]:
-    """The part whose value is the tuple of the values of ``parts``."""
+    """The part whose value is the tuple of the values of ``parts``.
+
+    Args:
+        parts: which stand in text order.
+    """
     return compose(_as_tuple, parts)
 
 
@@ -204,7 +225,11 @@ class Repeated(Part[T], Generic[T]):
 
 
 def remember(part: Part[T]) -> Part[T]:
-    """The same part, but equal holes give the same object."""
+    """A part for which equal holes give one and the same object.
+
+    Args:
+        part: constant (given back) or with holes.
+    """
     return part if part.fill is None else Repeated(_Known(part), part.start)
 
 

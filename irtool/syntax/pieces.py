@@ -18,7 +18,7 @@ class Movable(Protocol):
     """What a rule of the grammar makes of a piece."""
 
     def at(self, start: int) -> Any:
-        """The same in a record whose hole ``start`` is its first one."""
+        """What the rule makes of the piece in a record where its first hole is number ``start``."""
         ...
 
 

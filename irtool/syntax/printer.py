@@ -57,7 +57,14 @@ from irtool.ir.values import (
 
 
 def dumps(dump: Dump) -> str:
-    """The text of a dump; ``.encode("utf-8", "surrogateescape")`` gives the file's bytes."""
+    """The text of a dump; ``.encode("utf-8", "surrogateescape")`` gives the file's bytes.
+
+    Args:
+        dump: as it was read, or changed.
+
+    Returns:
+        With the dump's own line ends, and its byte order mark if it has one.
+    """
     ends = dump.line_ends
     lines = "\n".join(line for item in dump.items for line in item_lines(item))
     if ends.last:
@@ -73,7 +80,11 @@ def dumps(dump: Dump) -> str:
 
 
 def item_lines(item: Item | Graph) -> Iterator[str]:
-    """The lines of one item of a dump or graph, without line ends."""
+    """The lines of one item of a dump or graph, without line ends.
+
+    Args:
+        item: a graph with all that stands in it, or one item of any kind.
+    """
     match item:
         case Node():
             yield from node_lines(item)
@@ -99,7 +110,11 @@ def item_lines(item: Item | Graph) -> Iterator[str]:
 
 
 def node_lines(node: Node) -> Iterator[str]:
-    """The lines of one statement: itself, its type lines, its comments."""
+    """The lines of one statement: itself, its type lines, its comments.
+
+    Args:
+        node: of any dialect.
+    """
     yield print_statement(node)
     strategy = ""
     if node.style.strategy_on_type_line and node.strategy is not None:
@@ -113,7 +128,11 @@ def node_lines(node: Node) -> Iterator[str]:
 
 
 def print_statement(node: Node) -> str:
-    """The statement alone."""
+    """A node's statement, without its type lines and comments.
+
+    Args:
+        node: of any dialect.
+    """
     style = node.style
     operands = ", ".join(map(print_value, node.operands))
     if node.number is None:
@@ -132,7 +151,11 @@ def print_statement(node: Node) -> str:
 
 
 def print_target(target: Target) -> str:
-    """What stands before the operands."""
+    """What a node applies or calls, as it stands before the operands.
+
+    Args:
+        target: a primitive, a graph, a closure, or another value.
+    """
     match target:
         case PrimitiveTarget():
             arguments = target.arguments
@@ -158,7 +181,11 @@ def _closure(closures: ClosureSet) -> str:
 
 
 def print_value(value: Value) -> str:
-    """One operand or attribute value."""
+    """One operand or attribute value as a dump has it.
+
+    Args:
+        value: of any kind.
+    """
     match value:
         case NodeReference():
             return f"%{value.number}"
@@ -212,7 +239,11 @@ def _primitive(value: PrimitiveLiteral) -> str:
 
 
 def print_attributes(block: Attributes) -> str:
-    """An attribute block with its label and braces."""
+    """An attribute block with its label and braces.
+
+    Args:
+        block: of attributes, in their order.
+    """
     label = f"{block.label}: " if block.label else ""
     blank = " " if block.spaced else ""
     return f"{label}{{{blank}{_entries(block)}{blank}}}"
@@ -227,7 +258,11 @@ def _entries(block: Attributes) -> str:
 
 
 def print_signature(line: Signature | TextSignature) -> str:
-    """A type line, or a line of its look."""
+    """A type line, or a line of its look.
+
+    Args:
+        line: types of operands and results, or lines of text that look so.
+    """
     if isinstance(line, TextSignature):
         text = f"{line.lead}({', '.join(line.inputs)})"
         return text if line.outputs is None else f"{text}{line.arrow}({', '.join(line.outputs)})"
@@ -242,7 +277,11 @@ def _abstracts(items: Iterable[Abstract | None], null: str = "<null>") -> str:
 
 
 def print_abstract(item: Abstract) -> str:
-    """``<type, shape, notes>``."""
+    """A type with its shape and notes, as ``<Tensor[Float32], (4, 8), value=...>``.
+
+    Args:
+        item: of an operand, a result or a parameter.
+    """
     shape = "" if item.shape is None else print_shape(item.shape, outermost=True)
     notes = list(item.notes)
     if item.ref_key is not None:
@@ -304,7 +343,12 @@ def print_shape(shape: AnyShape, outermost: bool = False) -> str:
 
 
 def print_parameter(item: Parameter, null: str = "<null>") -> str:
-    """A line of the ``# Params:`` section."""
+    """A line of the ``# Params:`` section.
+
+    Args:
+        item: a parameter of the entry, or of a graph's head.
+        null: what stands for a type that is not there.
+    """
     joint, colon = item.spelling
     number = "" if item.number is None else item.number
     text = f"%para{number}{joint}{item.name}{colon}"
@@ -319,12 +363,20 @@ def print_parameter(item: Parameter, null: str = "<null>") -> str:
 
 
 def print_parameter_list(item: ParameterList) -> str:
-    """``# Parameters: 2, (…)``."""
+    """The line ``# Parameters: 2, (…)`` of a graph.
+
+    Args:
+        item: with the types of the parameters.
+    """
     return f"{item.lead}({_abstracts(item.types)})"
 
 
 def print_head(head: Head) -> str:
-    """``subgraph @G(…) {``."""
+    """The line ``subgraph @G(…) {`` that a graph begins with.
+
+    Args:
+        head: with the graph's name, parent and parameters.
+    """
     opening, comma, close = head.spelling
     parent = "" if head.parent is None else f" parent: [subgraph @{head.parent}]"
     items = comma.join(
@@ -335,7 +387,11 @@ def print_head(head: Head) -> str:
 
 
 def print_comment(line: CommentLine) -> str:
-    """One comment line."""
+    """One line of comment as it stands under a statement or in a graph.
+
+    Args:
+        line: a scope, a location, a side effect, or a remark.
+    """
     match line:
         case Scope():
             name = f"({line.name})" if line.parenthesised else line.name

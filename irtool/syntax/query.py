@@ -67,6 +67,9 @@ def query(text: str) -> Predicate:
 def field(path: str) -> Getter:
     """The function that gives one field of a node: ``op``, ``attr.group``, ``shape[0]``.
 
+    Args:
+        path: as people write it in queries.
+
     Raises:
         QueryError: there is no such field.
     """
@@ -79,6 +82,12 @@ def field(path: str) -> Getter:
 
 def operators_named(text: str) -> tuple[str, ...]:
     """The texts that a query compares ``op`` with: ``op == "MatMul"``, ``op in ("Add", "Sub")``.
+
+    Args:
+        text: of the query.
+
+    Returns:
+        Each once, in order.
 
     Raises:
         QueryError: the text is no query.

@@ -19,7 +19,13 @@ COMPARISONS: dict[str, Callable[[object, object], bool]] = {
 
 
 def compared(compare: Callable[[object, object], bool], left: object, right: object) -> bool:
-    """Compare two values of any kind, None where there is none."""
+    """Whether a comparison of two values holds; with a missing value, or two kinds, it does not.
+
+    Args:
+        compare: an operator of Python, which may raise TypeError.
+        left: None: the node has no such value.
+        right: None: the node has no such value.
+    """
     if left is None or right is None:
         return False
     try:
@@ -36,7 +42,14 @@ def _plain(value: object) -> object:
 
 
 def contains(item: object, holder: object, scoped: bool, wanted: bool) -> bool:
-    """Whether ``item`` is in ``holder`` (or, if not ``wanted``, is not); ``scoped`` for scopes."""
+    """Whether a value is in another one, or is not; false where one of them is missing.
+
+    Args:
+        item: a part of a text, or an item of a sequence or dictionary.
+        holder: a text, sequence or dictionary; anything else holds nothing.
+        scoped: whether the holder is a scope, in which parts end at boundaries of numbers.
+        wanted: False asks whether the item is not in it.
+    """
     if item is None or holder is None:
         return False
     if isinstance(holder, str):
@@ -50,7 +63,12 @@ def contains(item: object, holder: object, scoped: bool, wanted: bool) -> bool:
 
 
 def scope_contains(scope: str, part: str) -> bool:
-    """Whether ``part`` occurs in ``scope`` at a boundary: layers.1 is not in layers.10."""
+    """Whether a part occurs in a scope at a boundary: layers.1 is not in layers.10.
+
+    Args:
+        scope: the whole scope.
+        part: of any length; "" is in every scope.
+    """
     start = scope.find(part)
     while start >= 0:
         end = start + len(part)
@@ -63,6 +81,11 @@ def scope_contains(scope: str, part: str) -> bool:
 def matches(pattern: Pattern, value: object, wanted: bool) -> bool:
     """Whether a text has a match (or, if not ``wanted``, has none).
 
+    Args:
+        pattern: a regular expression.
+        value: of a node's field; of anything but a text the answer is False.
+        wanted: False asks whether there is no match.
+
     Raises:
         PatternError: to find that out takes too long.
     """
@@ -70,7 +93,11 @@ def matches(pattern: Pattern, value: object, wanted: bool) -> bool:
 
 
 def length(value: object) -> int | None:
-    """Length of a text or sequence; None for anything else."""
+    """Length of a text or sequence; None for anything else.
+
+    Args:
+        value: of a node's field.
+    """
     if isinstance(value, str | list | tuple | dict):
         return len(cast("str", value))
     return None

@@ -22,7 +22,16 @@ BLOCKS = {
 
 
 def block_value(node: Node, block: str, key: str) -> object:
-    """An attribute of one block (or, for ``attr``, of any) as a plain value; None if absent."""
+    """The value of an attribute as Python has it.
+
+    Args:
+        node: with its blocks.
+        block: ``primitive``, ``cnode``, ``primal``, …; ``attr`` looks into all.
+        key: name of the attribute.
+
+    Returns:
+        None where there is no such attribute.
+    """
     for name in BLOCKS[block]:
         attributes = cast("Attributes | None", getattr(node, name))
         if attributes is not None and key in attributes:
@@ -31,7 +40,11 @@ def block_value(node: Node, block: str, key: str) -> object:
 
 
 def plain_value(value: object) -> object:
-    """Numbers, texts, tuples, lists and dictionaries as they are; other literals as printed."""
+    """Numbers, texts, tuples, lists and dictionaries as they are; other literals as printed.
+
+    Args:
+        value: an attribute's, or a literal of the model.
+    """
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple | list):
@@ -51,6 +64,9 @@ def phase(node: Node) -> Phase:
     """``forward``, ``backward``, ``recompute``, ``optimizer`` or ``other``.
 
     What a node does not say itself follows from its neighbours, worked out once for a dump.
+
+    Args:
+        node: of a dump, or alone.
     """
     dump = node.graph.dump if node.graph else None
     if dump is None:
@@ -59,25 +75,41 @@ def phase(node: Node) -> Phase:
 
 
 def group(node: Node) -> str | None:
-    """Name of the communication group of a collective."""
+    """Name of the communication group of a collective; None where a node names none.
+
+    Args:
+        node: of any kind.
+    """
     name = node.attribute("group")
     return name if isinstance(name, str) and name else None
 
 
 def ranks(node: Node) -> tuple[int, ...] | None:
-    """Ranks of the communication group of a collective, sorted; None where they are not known."""
+    """Ranks of the communication group of a collective, sorted; None where they are not known.
+
+    Args:
+        node: of any kind.
+    """
     communication = collective(node)
     return communication.ranks if communication else None
 
 
 def origin(node: Node) -> str | None:
-    """Why a collective is there, such as ``redistribution`` or ``mirror``."""
+    """Why a collective is there, such as ``redistribution`` or ``mirror``; None if nothing tells.
+
+    Args:
+        node: of any kind.
+    """
     communication = collective(node)
     return communication.origin if communication else None
 
 
 def source(node: Node) -> str | None:
-    """``net.py:33``: the line of the user's code that made the node."""
+    """The line of the user's code that made a node, as ``net.py:33``; None where the dump lacks it.
+
+    Args:
+        node: with its comments.
+    """
     location = node.location
     return f"{location.path}:{location.line}" if location else None
 

@@ -22,7 +22,11 @@ _SHARED = Records()
 
 
 def comment_lines(text: str) -> tuple[CommentLine, ...]:
-    """Comment lines (whole lines) as the model has them."""
+    """Comment lines (whole lines) as the model has them.
+
+    Args:
+        text: of whole lines, with line feeds between them.
+    """
     return _SHARED.comment_lines(text)
 
 
@@ -30,6 +34,11 @@ def loads(text: str, path: str = "<text>", records: Records | None = None) -> Du
     """Read the text of a dump.
 
     Never fails: what cannot be read becomes :class:`Opaque` and a problem of the dump.
+
+    Args:
+        text: of the whole file; bytes that are not UTF-8 as surrogates.
+        path: that findings name.
+        records: templates to read with; None: those that all readings share.
     """
     bom = text.startswith("\ufeff")
     body, ends = _line_ends(text[1:] if bom else text)

@@ -99,13 +99,21 @@ def inputs() -> Inputs:
 
 
 def note_input(path: str) -> None:
-    """Say that a file is read, where that does not happen here."""
+    """Say that a file is read, where that does not happen here.
+
+    Args:
+        path: of the file.
+    """
     if (known := _inputs.get()) is not None:
         known.add(path)
 
 
 def note_input_folder(path: str) -> None:
-    """Say that the files of a folder are read."""
+    """Say that the files of a folder are read.
+
+    Args:
+        path: of the folder.
+    """
     if (known := _inputs.get()) is not None:
         known.add_folder(path)
 
@@ -115,6 +123,9 @@ def note_input_folder(path: str) -> None:
 
 def opened(path: str) -> BinaryIO:
     """A file, opened for reading; of a named pipe all that is written into it.
+
+    Args:
+        path: of the file; the caller closes what comes.
 
     Raises:
         OSError: it can't be read; also where the name can't be one.
@@ -132,6 +143,10 @@ def opened(path: str) -> BinaryIO:
 
 def read_bytes(path: str, most: int = MAX_DOCUMENT) -> bytes:
     """All bytes of a file.
+
+    Args:
+        path: of the file, or of a named pipe.
+        most: bytes that are accepted.
 
     Raises:
         OSError: it can't be read, is larger than ``most`` bytes, or is a pipe without a writer.
@@ -155,6 +170,11 @@ def read_bytes(path: str, most: int = MAX_DOCUMENT) -> bytes:
 def read_text(path: str, most: int = MAX_SETTINGS, errors: str = "strict") -> str:
     """All text of a file in UTF-8, with or without a byte order mark; line ends become line feeds.
 
+    Args:
+        path: of the file.
+        most: bytes that are accepted.
+        errors: what Python's decoder does with bytes that are not UTF-8.
+
     Raises:
         OSError: as of :func:`read_bytes`, or it is no text in UTF-8.
     """
@@ -167,6 +187,11 @@ def read_text(path: str, most: int = MAX_SETTINGS, errors: str = "strict") -> st
 
 def read_stream(read: Callable[[], bytes | None], path: str, most: int = MAX_DOCUMENT) -> bytes:
     """All that ``read`` gives, a piece a call.
+
+    Args:
+        read: called until it gives nothing.
+        path: that the message names.
+        most: bytes that are accepted.
 
     Raises:
         OSError: it is more than ``most`` bytes.
@@ -256,6 +281,11 @@ def parse_json(text: str | bytes, *, special: bool = False) -> object:
 
 def read_json(path: str, most: int = MAX_SETTINGS, *, special: bool = False) -> object:
     """The value in a JSON file.
+
+    Args:
+        path: of the file.
+        most: bytes that are accepted.
+        special: whether NaN and Infinity are numbers.
 
     Raises:
         OSError: as of :func:`read_bytes`.

@@ -46,6 +46,10 @@ PathLike = Union[str, "os.PathLike[str]"]
 def read_content(source: PathLike | bytes | BinaryIO, name: str | None = None) -> Content:
     """Read a dump's bytes, decompressing gzip and xz by their first bytes.
 
+    Args:
+        source: a path, a dump's bytes, or a binary file at the place where reading begins.
+        name: what messages call it; None: its path, or what the file says.
+
     Raises:
         DumpError: there is no such file, no permission, it is a folder, or too large.
     """

@@ -25,7 +25,11 @@ class UnpacksTooFar(ValueError):
 
 
 def packed_as(start: bytes) -> str:
-    """``gzip``, ``xz``, or nothing, by the first bytes of a file."""
+    """``gzip``, ``xz``, or nothing, by the first bytes of a file.
+
+    Args:
+        start: six bytes at least, if there are so many.
+    """
     if start[:2] == b"\x1f\x8b":
         return "gzip"
     return "xz" if start[:6] == b"\xfd7zXZ\x00" else ""

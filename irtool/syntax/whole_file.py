@@ -14,7 +14,15 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def whole_file_problems(dump: Dump, text: str) -> Iterator[Finding]:
-    """Problems that only the whole file shows: counts that disagree, damaged bytes."""
+    """Problems that only the whole file shows: counts that disagree, damaged bytes.
+
+    Args:
+        dump: as it was read, with the problems of single statements.
+        text: of the whole file.
+
+    Yields:
+        None where damage inside of the file is a problem already.
+    """
     if any(problem.code in ("SYN005", "SYN006") for problem in dump.problems):
         return
     entries = [i for i in dump.items if isinstance(i, Property) and "IR entry" in i.key]

@@ -156,10 +156,18 @@ def _tail(actual: list[Step], wanted: list[Step]) -> tuple[list[Step], list[Step
 def chain_before(
     source: object, reshapes: bool, known: Container[Node] = ()
 ) -> tuple[list[WholeNode], object]:
-    """The inserted operators that end in ``source``, the first one first, and what comes before.
+    """The inserted operators that end in a value, the first one first, and what comes before them.
 
-    Where ``reshapes`` don't count, those that later passes merged are part of the chain, and a
-    Split that is no operator of the network (``known``): it lost its name.
+    Where Reshapes don't count, those that later passes merged are part of the chain, and a Split
+    that is no operator of the network: it lost its name.
+
+    Args:
+        source: what an operand of the consumer resolves to.
+        reshapes: whether Reshapes count, which later passes merge and drop.
+        known: nodes that are operators of the network themselves.
+
+    Returns:
+        The chain, empty where nothing was inserted, and the value in front of it.
     """
     chain: list[WholeNode] = []
     for _ in range(_LAST_STEPS):

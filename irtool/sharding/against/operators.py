@@ -22,7 +22,15 @@ Lost = list[tuple[Key, Cause]]
 
 
 def other_strategies(operator: OperatorReport, nodes: list[Node]) -> Iterator[Difference]:
-    """The strategy that an operator bears in the later dump, if it is not the promised one."""
+    """The strategy that an operator bears in the later dump, if it is not the predicted one.
+
+    Args:
+        operator: as ``check`` judged it; one that computes in parts is left out.
+        nodes: what became of it in the later dump.
+
+    Yields:
+        One difference at most.
+    """
     if operator.strategy is None or operator.judgement.parts > 1:
         return
     for node in nodes:
@@ -53,7 +61,11 @@ def _without_empty(strategy: object) -> object:
 
 
 def plain(value: object) -> object:
-    """A strategy as tuples, those of tuple inputs in line."""
+    """A strategy as tuples, those of tuple inputs in line.
+
+    Args:
+        value: a strategy as it is written, with tuples or lists; anything else is given back.
+    """
     if not isinstance(value, (tuple, list)):
         return value
     rows: list[object] = []
@@ -74,7 +86,15 @@ def _items(value: object) -> list[object]:
 
 
 def other_slices(operator: OperatorReport, nodes: list[Node]) -> Iterator[Difference]:
-    """Local shapes of an operator, in a dump whose shapes are those of one device."""
+    """Local shapes of an operator that are not the predicted ones.
+
+    Args:
+        operator: as ``check`` judged it; with dynamic shapes it is left out.
+        nodes: what became of it, in a dump whose shapes are those of one device.
+
+    Yields:
+        One difference at most; none where one of the nodes has the shapes predicted.
+    """
     call = operator.call.call
     if call.is_dynamic or operator.op in ("Reshape", "TensorToScalar") or not nodes:
         return

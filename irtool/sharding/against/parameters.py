@@ -18,7 +18,12 @@ Found = dict[str, tuple[tuple[int, ...] | None, Node]]
 
 
 def compare_slices(report: CheckResult, actual: Dump) -> Iterator[Difference]:
-    """Shapes of parameters and of dataset inputs in the header of the later dump."""
+    """Slices of parameters and of dataset inputs that differ in the header of the later dump.
+
+    Args:
+        report: what ``check`` predicts, seen from the rank that wrote the later dump.
+        actual: the later dump; parameters that it lacks are not compared.
+    """
     there = {item.name: item.type.dimensions if item.type else None for item in actual.parameters}
     for weight in report.parameters:
         if weight.name not in there or weight.slice is None:
@@ -61,10 +66,17 @@ def _of(
 def compare_mirrors(
     report: CheckResult, around: Surroundings, causes: Iterable[Cause], virtual: bool
 ) -> Iterator[Difference | Unmatched]:
-    """Who sums the gradient of each parameter, and who gathers it.
+    """Who sums the gradient of each parameter and who gathers it, if not as predicted.
 
-    ``virtual``: the dump is from right after the parallel pass, where mirrors are nodes of their
-    own; later only the collectives of gradients that are used are left.
+    Args:
+        report: what ``check`` predicts of the begin dump.
+        around: the later dump, and what is known around its nodes.
+        causes: why each collective of the later dump is there.
+        virtual: whether the dump is from right after the parallel pass, where mirrors are nodes of
+            their own; later only the collectives of gradients that are used are left.
+
+    Yields:
+        Differences, and mirrors that the later dump can't tell of.
     """
     causes = list(causes)
     mirrors, gathers = _found(report, causes, virtual)

@@ -143,14 +143,21 @@ class ParallelContext:
         return self.stages > 1 and not self.accumulation_shard
 
     def for_rank(self, rank: int) -> ParallelContext:
-        """The same context seen from another rank."""
+        """This context seen from another rank.
+
+        Args:
+            rank: a global one.
+        """
         return replace(self, rank=rank)
 
     def for_devices(self, devices: int) -> ParallelContext:
-        """The same run on another number of devices, seen from rank 0.
+        """A context for another number of devices, all else as here, seen from rank 0.
 
         A dataset of which each device of a stage reads a part of its own is ``data_parallel``, even
         where its strategy counts the devices: it counts the new ones then, as nothing else fits.
+
+        Args:
+            devices: of the whole run, all stages together.
         """
         made = replace(self, devices=devices, rank=0)
         if made.stage_size == self.stage_size or not self.counts_devices:
@@ -488,7 +495,13 @@ def _layouts_in(text: str) -> list[object] | None:
 
 
 def _layout_call(item: ast.expr) -> dict[str, object]:
-    """``Layout(device_matrix, alias_name)(axes)``."""
+    """Read ``Layout(device_matrix, alias_name)(axes)`` as the table of a layout.
+
+    Raises ValueError where it is no such call, or its arguments are no literals.
+
+    Args:
+        item: the expression, as Python parses it.
+    """
     if not isinstance(item, ast.Call) or not isinstance(item.func, ast.Call):
         raise ValueError(ast.dump(item))
     values = dict(zip(("device_matrix", "alias_name"), item.func.args, strict=False))

@@ -167,6 +167,19 @@ def created_groups(
 
     More than the chain uses: those of slices, and those of gathers that are merged later. Where
     one of them is refused (device lists of the first-generation 910), so is the network.
+
+    Args:
+        source: layout that the producer leaves.
+        target: layout that the consumer wants.
+        ranks: all ranks of the stage, sorted and consecutive.
+        rank: the rank for which groups are given.
+        enable_alltoall: as in ``set_auto_parallel_context``.
+
+    Returns:
+        Ranks of each group.
+
+    Raises:
+        RedistributionError: for layouts that don't fit each other, the ranks, or this module.
     """
     _check(source, target, ranks, rank)
     edge = _Edge(source, target, ranks, rank, enable_alltoall)
@@ -188,6 +201,17 @@ def infer_with_groups(
     keep_reshape: bool = False,
 ) -> tuple[tuple[RedistributionStep, ...], tuple[tuple[int, ...], ...]]:
     """What :func:`infer` and :func:`created_groups` tell, the chain looked for once.
+
+    Args:
+        source: layout that the producer leaves.
+        target: layout that the consumer wants; its tensor shape may differ (same elements).
+        ranks: all ranks of the stage, sorted and consecutive.
+        rank: the rank for which slices and groups are given.
+        enable_alltoall: as in ``set_auto_parallel_context``.
+        keep_reshape: the chain replaces a Reshape operator, of which something must remain.
+
+    Returns:
+        The steps at the level ``operators``, and the ranks of each group.
 
     Raises:
         RedistributionError: as :func:`infer` does.
@@ -214,7 +238,12 @@ def _groups(moves: Sequence[Move]) -> tuple[tuple[int, ...], ...]:
 
 
 def cost_bytes(steps: Sequence[RedistributionStep], item_bytes: int) -> int:
-    """Bytes that each device receives in a whole chain."""
+    """Bytes that each device receives in a whole chain.
+
+    Args:
+        steps: of the chain.
+        item_bytes: bytes of one element.
+    """
     return sum(step.cost_bytes(item_bytes) for step in steps)
 
 

@@ -77,7 +77,15 @@ Move = AllConcat | Slice | AllToAll | Reshape
 
 
 def shapes_along(shape: Shape, moves: Sequence[Move]) -> list[Shape]:
-    """Local shapes before each move and, last, after all of them."""
+    """Local shapes before each move and, last, after all of them.
+
+    Args:
+        shape: the local shape before the first move.
+        moves: in order.
+
+    Returns:
+        One shape more than there are moves.
+    """
     shapes = [shape]
     for move in moves:
         shapes.append(move.applied(shapes[-1]))
@@ -188,7 +196,16 @@ def moves_between(
     *,
     enable_alltoall: bool,
 ) -> list[Move]:
-    """Moves that bring a placement's axes to ``goal`` (same devices, same shape), untidied."""
+    """Moves that bring a placement's axes to others (same devices, same shape), untidied.
+
+    Args:
+        source: how the tensor lies.
+        goal: by dimension the position of its device axis, from the left; None: it is whole.
+        ranks: all ranks of the stage, sorted.
+        rank: the rank for which slices and groups are given.
+        enable_alltoall: as in ``set_auto_parallel_context``; else an exchange is a gather and a
+            slice.
+    """
     now = {index: source.axes[index] for index in _visiting_order(len(source.axes))}
     return _Walk(source.devices, ranks, rank, enable_alltoall, now, goal, []).run()
 

@@ -22,7 +22,15 @@ from irtool.sharding.redistribution.moves import (
 
 
 def tidied(shape: Shape, moves: list[Move]) -> list[Move]:
-    """The moves after the pass; ``shape`` is the local shape before them."""
+    """The moves as MindSpore's peephole pass leaves them.
+
+    Args:
+        shape: the local shape before the first move.
+        moves: in order.
+
+    Returns:
+        The moves given where the pass leaves them alone.
+    """
     if any(isinstance(move, AllToAll) for move in moves) or _operator_count(moves) <= 1:
         return moves
     moves = _without_idle_reshapes(shape, moves)

@@ -64,7 +64,11 @@ class Placement:
 
 
 def placement(layout: TensorLayout) -> Placement:
-    """The layout in standard form, each split dimension along one axis only."""
+    """The layout in standard form, each split dimension along one axis only.
+
+    Args:
+        layout: in any form; a dimension that lies along several axes becomes several dimensions.
+    """
     plain = layout.expanded().standard()
     axes: list[int | None] = []
     for entry in plain.tensor_map:
@@ -74,7 +78,15 @@ def placement(layout: TensorLayout) -> Placement:
 
 
 def refine(source: Placement, target: Placement) -> tuple[Placement, Placement] | None:
-    """Both placements on one device matrix and with one tensor shape, or None if impossible."""
+    """Both placements on one device matrix and with one tensor shape.
+
+    Args:
+        source: how the producer leaves the tensor.
+        target: how the consumer wants it, with as many elements on as many devices.
+
+    Returns:
+        None where no common refinement exists.
+    """
     devices = _cut_from_left(source.devices, target.devices)
     if devices is None:
         return None

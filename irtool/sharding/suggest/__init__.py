@@ -116,7 +116,14 @@ def _output(asked: Wanted) -> object:
 
 
 def legal_instead(report: CheckResult) -> dict[Finding, tuple[Strategy, ...]]:
-    """For illegal strategies the nearest legal ones of each operator alone, found by trying."""
+    """For illegal strategies the nearest legal ones of each operator alone, found by trying.
+
+    Args:
+        report: of ``check``, with its findings.
+
+    Returns:
+        By finding the strategies, best first; findings that none helps are left out.
+    """
     alone = Alone(report)
     found = {
         finding: tuple(one.strategy for one in alone.options(finding) if one.strategy is not None)
@@ -126,7 +133,14 @@ def legal_instead(report: CheckResult) -> dict[Finding, tuple[Strategy, ...]]:
 
 
 def layouts_instead(report: CheckResult) -> dict[Finding, tuple[Layouts, ...]]:
-    """For illegal layouts the nearest legal ones of each operator alone, found by trying."""
+    """For illegal layouts the nearest legal ones of each operator alone, found by trying.
+
+    Args:
+        report: of ``check``, with its findings.
+
+    Returns:
+        By finding a layout for each input, best first; findings that none helps are left out.
+    """
     alone = Alone(report)
     found = {
         finding: tuple(one.in_layout for one in alone.options(finding) if one.in_layout is not None)

@@ -44,7 +44,11 @@ MOST_MOVED = 8
 
 
 def asked_of(node: Node) -> Wanted:
-    """What the user asks of an operator; nothing where it can't be read."""
+    """What the user asks of an operator; nothing where it can't be read.
+
+    Args:
+        node: of the operator.
+    """
     try:
         return wanted(node)
     except StrategyFormatError:

@@ -176,7 +176,16 @@ def _changed(base: Sequence[int], allowed: Sequence[Sequence[int]]) -> Iterator[
 
 
 def distance(before: Sequence[int], after: Sequence[int]) -> float:
-    """How far apart: values changed, how much, and how many devices less are used."""
+    """How far apart two strategies are: values changed, how much, and how many devices less.
+
+    Args:
+        before: the splits of the strategy that is refused, in line.
+        after: those of the other one, as many.
+
+    Returns:
+        No unit: 1 for each number changed, 1 for each factor of two, and 0.25 for each factor of
+        two by which fewer devices are used; 0 for equal ones.
+    """
     changes = [
         abs(log2(max(new, 1) / max(old, 1)))
         for old, new in zip(before, after, strict=True)
@@ -273,6 +282,13 @@ def over_devices(given: Layouts, devices: int) -> Layouts:
     """Layouts over all devices: those over fewer get an axis more, of those over more one shrinks.
 
     An axis more comes first: tensor maps count from the last one.
+
+    Args:
+        given: a layout for each tensor.
+        devices: of the stage.
+
+    Returns:
+        Layouts for which neither is possible stay as they are.
     """
     made: list[UserLayout] = []
     for layout in given:
@@ -292,7 +308,12 @@ def over_devices(given: Layouts, devices: int) -> Layouts:
 
 
 def fitted_layouts(given: Layouts, call: OperatorCall) -> Layouts:
-    """One layout a tensor, an entry a dimension: whole where none was given, or none divides."""
+    """One layout a tensor, an entry a dimension: whole where none was given, or none divides.
+
+    Args:
+        given: one layout at least.
+        call: the operator whose tensors are laid.
+    """
     made: list[UserLayout] = []
     for index, tensor in enumerate(call.tensors):
         sizes = tensor.divisible_shape

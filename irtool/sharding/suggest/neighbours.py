@@ -38,7 +38,13 @@ class Neighbours:
 
 
 def neighbours_of(network: Network, report: CheckResult, operator: OperatorReport) -> Neighbours:
-    """The legal neighbours of an operator, behind what only hands a value on."""
+    """The legal neighbours of an operator, behind what only hands a value on.
+
+    Args:
+        network: that resolves operands and users.
+        report: of ``check``, which says who is legal, and how their results lie.
+        operator: in the middle.
+    """
     inputs: dict[int, Shape] = {}
     for position, source in enumerate(network.inputs.get(operator.node, ())):
         tensor = operator.call.slots.tensor(position, 0)

@@ -215,5 +215,12 @@ def _operators(report: CheckResult) -> tuple[OperatorReport, ...]:
 
 
 def primitive_of(node: Node) -> object:
-    """What calls of one primitive have in common: the cell that holds it, and its name there."""
+    """What calls of one primitive have in common: the cell that holds it, and its name there.
+
+    Args:
+        node: that applies a primitive.
+
+    Returns:
+        A key; the node itself where no cell holds the primitive.
+    """
     return held_by(node) or node

@@ -72,12 +72,25 @@ def explain_all(
 
 
 def is_cut(node: Node) -> bool:
-    """Whether a node slices, splits or joins."""
+    """Whether a node slices, splits or joins.
+
+    Args:
+        node: of any kind.
+    """
     return operator_of(node.op).is_("parts")
 
 
 def explain_in(around: Surroundings, node: Node, report: CheckResult | None = None) -> Cause:
-    """Why ``node`` is there, where its surroundings are known already."""
+    """Why a node is there, where its surroundings are known already.
+
+    Args:
+        around: the dump that holds the node, looked around in once.
+        node: to be explained.
+        report: of ``check`` for the begin dump; without it no layouts are told.
+
+    Returns:
+        The cause; what could not be known is in its ``missing``.
+    """
     cause = _traced(around, node)
     cause = _completed(around, cause)
     if report is not None:

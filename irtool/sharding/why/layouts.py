@@ -21,7 +21,17 @@ _MOST_STEPS = 2_000
 
 
 def with_layouts(around: Surroundings, cause: Cause, report: CheckResult) -> Cause:
-    """Add the layouts that a redistribution leads from and to, and a weight's user."""
+    """Add the layouts that a redistribution leads from and to, and a weight's user.
+
+    Args:
+        around: the dump that holds the node.
+        cause: as names and neighbours tell it.
+        report: of ``check`` for the begin dump.
+
+    Returns:
+        The cause given where it is no redistribution; where no predicted one fits, ``missing`` says
+        so.
+    """
     if cause.begin is None and cause.kind in ("mirror", "optimizer parallel"):
         user = next((p.user for p in report.parameters if p.name == cause.parameter), None)
         return replace(cause, begin=user)
@@ -78,6 +88,14 @@ def redistribution_of(around: Surroundings, cause: Cause, report: CheckResult) -
 
     Of those on the way from the producer to the consumer, the one that holds an operator of the
     same name, group and shapes. Reshapes, which later passes merge, belong to the only one there.
+
+    Args:
+        around: the later dump.
+        cause: of the node, with its producer and its consumer.
+        report: of ``check`` for the begin dump.
+
+    Returns:
+        Without a redistribution where none or several fit; ``why_none`` says which.
     """
     node = cause.forward or cause.node
     candidates = [item for item in _candidates(around, cause, report) if item.operators != ()]

@@ -28,7 +28,16 @@ _DATA = ("_VirtualDataset", "GetNext")
 
 
 def with_remedy(around: Surroundings, cause: Cause, report: CheckResult | None) -> Cause:
-    """Add the change of strategy that would remove what was asked for."""
+    """Add the change of strategy that would remove the node asked for.
+
+    Args:
+        around: the dump that holds the node.
+        cause: complete but for its remedy.
+        report: of ``check`` for the begin dump; without it no strategies are proposed.
+
+    Returns:
+        With the remedy "" where there is none.
+    """
     text = ""
     if cause.kind in ("forward reduction", "operator"):
         text = _of_reduction(cause, report)
@@ -269,5 +278,9 @@ def _not_sharded(parameter: ParameterReport, over: int, report: CheckResult) -> 
 
 
 def shown(strategy: object) -> str:
-    """A strategy as Python writes it."""
+    """A strategy as Python writes it.
+
+    Args:
+        strategy: nested tuples of numbers.
+    """
     return str(strategy)

@@ -64,7 +64,12 @@ class Surroundings:
 
 
 def surroundings(dump: Dump, begin: Dump | None = None) -> Surroundings:
-    """Look around in a dump; with the begin dump of the same compilation, also back to it."""
+    """All that is known around the nodes of a dump.
+
+    Args:
+        dump: taken after the parallel pass.
+        begin: the begin dump of the same compilation; without it nothing leads back there.
+    """
     inlined = dump.whole()
     forward: dict[Node, End] = {}
     original: dict[Node, Node] = {}
@@ -182,7 +187,11 @@ def is_inserted(node: Node) -> bool:
 
 
 def is_redistribution(node: Node) -> bool:
-    """Whether a node is part of a chain between two layouts."""
+    """Whether a node is part of a chain between two layouts.
+
+    Args:
+        node: of a dump taken after the parallel pass.
+    """
     name = node.instance_name
     # Equal primitives end up with one name: a step may bear none or that of an operator, and an
     # operator that of a chain. Only its id says of the step that it was inserted.
@@ -197,7 +206,11 @@ def is_redistribution(node: Node) -> bool:
 
 
 def hands_on(node: Node) -> bool:
-    """Whether a node only hands its first operand on, for one who looks for operators."""
+    """Whether a node only hands its first operand on, for one who looks for operators.
+
+    Args:
+        node: of a dump taken after the parallel pass.
+    """
     if _passes(node.op) or is_inserted(node):
         return True
     # A cast that type inference made has no strategy of its own.
@@ -209,7 +222,14 @@ def hands_on(node: Node) -> bool:
 
 
 def producer(item: WholeNode) -> WholeNode | GraphParameter | None:
-    """The operator or parameter whose value comes in; None for constants."""
+    """The operator or parameter whose value comes in by the first operand.
+
+    Args:
+        item: where a node runs.
+
+    Returns:
+        None for constants, and for a node without operands.
+    """
     place: object = item.inputs[0] if item.inputs else None
     for _ in range(_LAST_STEPS):
         if isinstance(place, GraphParameter):
@@ -223,7 +243,11 @@ def producer(item: WholeNode) -> WholeNode | GraphParameter | None:
 
 
 def before(item: WholeNode) -> Iterator[WholeNode]:
-    """The inserted nodes before ``item``, the nearest first, and the operator that they follow."""
+    """The inserted nodes before ``item``, the nearest first, and the operator that they follow.
+
+    Args:
+        item: where a node runs; its first operands are followed.
+    """
     place: object = item.inputs[0] if item.inputs else None
     for _ in range(_LAST_STEPS):
         if not isinstance(place, WholeNode):
@@ -241,6 +265,10 @@ def consumers(item: WholeNode, stages: Mapping[Node, Phase]) -> list[WholeNode]:
     """The operators that take the value, those of the same pass of the step before others.
 
     A Return stands for the result of a graph.
+
+    Args:
+        item: where a node runs.
+        stages: the pass of a step that each node belongs to.
     """
     by_index: dict[int, WholeNode] = {}
     todo, seen = [item], {item.index}
@@ -286,17 +314,32 @@ def _is_helper(op: str) -> bool:
 
 
 def is_helper_part(node: Node) -> bool:
-    """Whether MindSpore put a node around a sharded operator, to make up for its being sliced."""
+    """Whether MindSpore put a node around a sharded operator, to make up for its being sliced.
+
+    Args:
+        node: of a dump taken after the parallel pass.
+    """
     return is_part(node) and _is_helper(node.op)
 
 
 def is_part(node: Node) -> bool:
-    """Whether a node belongs to what an operator was replaced by when it was sharded."""
+    """Whether a node belongs to what an operator was replaced by when it was sharded.
+
+    Args:
+        node: of a dump taken after the parallel pass.
+    """
     return bool(node.instance_name and _PART.match(node.instance_name)) and node.op not in _MARKS
 
 
 def form_of(item: WholeNode) -> list[WholeNode]:
-    """The whole sharded form that a node is part of: all connected parts."""
+    """The whole sharded form that a node is part of: all connected parts.
+
+    Args:
+        item: where one of the parts runs.
+
+    Returns:
+        In the order of execution, that one included.
+    """
     connected = {item.index: item}
     todo = [item]
     while todo and len(connected) < _LARGEST_FORM:
@@ -314,7 +357,12 @@ def form_of(item: WholeNode) -> list[WholeNode]:
 
 
 def is_near_part(node: Node, part: Node) -> bool:
-    """Whether a node belongs to the same form; some of them bear no name of their own."""
+    """Whether a node belongs to the same sharded form as a part; some bear no name of their own.
+
+    Args:
+        node: next to the part.
+        part: a node that is a part by its name.
+    """
     if is_part(node):
         return True
     bare = node.instance_name is None and node.location is None and node.strategy is None
@@ -326,6 +374,10 @@ def owner(around: Surroundings, item: WholeNode) -> WholeNode | None:
 
     It stands in the form itself, or beside it: behind gathers and exchanges, and in front of
     reductions and scatters.
+
+    Args:
+        around: the later dump.
+        item: where a part runs.
     """
     form = form_of(item)
     operator = COMMUNICATION.get(item.op)
@@ -380,5 +432,10 @@ def _outside(place: WholeNode | GraphParameter | None) -> WholeNode | None:
 
 
 def operator_at(around: Surroundings, place: WholeNode) -> WholeNode:
-    """The operator that a node is, or whose sharded form it is part of."""
+    """The operator that a node is, or whose sharded form it is part of.
+
+    Args:
+        around: the later dump.
+        place: where a node runs.
+    """
     return (owner(around, place) or place) if is_part(place.node) else place

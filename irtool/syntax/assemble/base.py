@@ -85,7 +85,7 @@ class Entry:
     separator: str
 
     def at(self, start: int) -> Entry:
-        """The same entry in a record whose hole ``start`` is its first one."""
+        """This entry in a record where its first hole is number ``start``."""
         return Entry(self.pair.at(start), self.separator)
 
 
@@ -111,12 +111,21 @@ class Leaves(Transformer[Token, Any]):
 
 
 def pair(first: Any, second: Any) -> tuple[Any, Any]:
-    """Two values as a tuple."""
+    """Two values as a tuple.
+
+    Args:
+        first: of any kind.
+        second: of any kind.
+    """
     return first, second
 
 
 def flat(groups: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The items of ``groups``: tuples stand for runs that one token holds."""
+    """The items of groups in line: a tuple among them stands for a run that one token holds.
+
+    Args:
+        groups: items, and tuples of items.
+    """
     if any(isinstance(group, tuple) for group in groups):
         return tuple(
             item

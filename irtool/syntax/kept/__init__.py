@@ -123,7 +123,7 @@ class Keeper:
             self._will_keep_results(key, dump)
 
     def flush(self) -> None:
-        """Keep what waits."""
+        """Write the model and the results that wait to be kept."""
         self._flush_model()
         self._keep_results()
         if self._fingerprints is not None:
@@ -187,7 +187,14 @@ def remembers() -> bool:
 
 
 def use_keeper(wanted: bool) -> Keeper | None:
-    """Look for kept models from here on, or only for given ones; returns who did before."""
+    """Look for kept models from here on, or stop doing so.
+
+    Args:
+        wanted: whether to; False: models are only taken from where they are given.
+
+    Returns:
+        Who kept models before, to be put back.
+    """
     global _keeper
     before, _keeper = _keeper, Keeper(wanted)
     return before
@@ -201,7 +208,11 @@ def flush() -> None:
 
 @contextmanager
 def keeping(wanted: bool = True) -> Generator[None]:
-    """Look for kept models, and keep those that are read, until the end of a block."""
+    """Look for kept models, and keep those that are read, until the end of a block.
+
+    Args:
+        wanted: False: nothing is looked for or kept, as without the block.
+    """
     global _keeper
     before = use_keeper(wanted)
     try:

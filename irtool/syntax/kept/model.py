@@ -99,7 +99,11 @@ _DECODER = msgspec.msgpack.Decoder(_Document)
 
 
 def can_be_kept(dump: Dump) -> bool:
-    """Whether everything of a dump is in its model as usual: nothing unread, no odd line ends."""
+    """Whether everything of a dump is in its model as usual: nothing unread, no odd line ends.
+
+    Args:
+        dump: as it was read.
+    """
     usual = LineEnds("\n", frozenset(), dump.line_ends.last)
     return not dump.problems and not dump.bom and dump.line_ends == usual
 

@@ -50,12 +50,22 @@ _DECODER = msgspec.msgpack.Decoder(_Results)
 
 
 def worked_out(dump: Dump) -> frozenset[str]:
-    """Which of the results that are kept a dump has."""
+    """Which of the results that are kept a dump has.
+
+    Args:
+        dump: of which results may have been derived.
+
+    Returns:
+        Their names.
+    """
     return frozenset(KEPT) & dump.derived.keys()
 
 
 def results_bytes(dump: Dump) -> bytes:
-    """What was worked out of a dump so far.
+    """What was worked out of a dump so far, as bytes.
+
+    Args:
+        dump: with its phases, roles of parameters and ties, or some of them.
 
     Raises:
         LookupError: something is tied that is not of the dump.
@@ -72,7 +82,12 @@ def results_bytes(dump: Dump) -> bytes:
 
 
 def results_from(data: bytes, dump: Dump) -> dict[str, Any]:
-    """The results that bytes hold for a dump, by name; those that don't fit it are left out."""
+    """The results that bytes hold for a dump, by name; those that don't fit it are left out.
+
+    Args:
+        data: as :func:`results_bytes` made them, or anything else.
+        dump: that they are read for.
+    """
     try:
         results = _DECODER.decode(data)
     except msgspec.DecodeError:

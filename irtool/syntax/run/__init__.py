@@ -265,7 +265,14 @@ class Run:
         return candidates
 
     def across_ranks(self, graph: int | None = None) -> dict[int, Compilation]:
-        """The same compilation of every rank that has it: the one :meth:`compilation` picks."""
+        """By rank the compilation that answers to the one :meth:`compilation` picks.
+
+        Args:
+            graph: as of :meth:`compilation`; None: the largest one.
+
+        Returns:
+            Ranks without such a compilation are left out.
+        """
         if graph not in self._across:
             self._across[graph] = self._found_across(graph)
         return dict(self._across[graph])
@@ -438,7 +445,11 @@ def _run(path: str, contents: Sorted) -> Run:
 
 
 def all_files(run: Run) -> Iterable[tuple[Compilation, PassFile]]:
-    """Every dump of a run with its compilation: by rank, then in order of time."""
+    """Every dump of a run with its compilation: by rank, then in order of time.
+
+    Args:
+        run: with all of its ranks.
+    """
     for compilation in run.compilations:
         for file in compilation.passes:
             yield compilation, file

@@ -36,6 +36,10 @@ def compilations(listed: Iterable[Found], rank: int) -> tuple[list[Group], list[
     The compilations of one process share one counter of file numbers, so a compilation ends
     where the sequence of stages begins anew.  Kernel graphs and backend passes belong to the
     compilation whose stages surround them.
+
+    Args:
+        listed: dumps of this rank, in any order.
+        rank: that wrote them.
     """
     by_place: dict[tuple[str, bool, str], list[PassFile]] = {}
     companions: list[tuple[str, PassFile]] = []

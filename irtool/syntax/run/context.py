@@ -16,7 +16,14 @@ CASE_FILE = "case.json"
 
 
 def read_case(path: str) -> tuple[dict[str, object] | None, str]:
-    """The ``context`` of a ``case.json``, or None and why it could not be read."""
+    """The ``context`` of a ``case.json``.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        The values by key, and why there are none; without a ``context`` in it None and "".
+    """
     try:
         content = read_json(path)
     except OSError as error:
@@ -60,5 +67,9 @@ def _tuples(value: object) -> object:
 
 
 def context_beside(path: str) -> dict[str, object] | None:
-    """The context of the ``case.json`` that stands beside a dump, if there is one."""
+    """The context of the ``case.json`` beside a dump; None where there is none that can be read.
+
+    Args:
+        path: of the dump.
+    """
     return read_case(os.path.join(os.path.dirname(path), CASE_FILE))[0]

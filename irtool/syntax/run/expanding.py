@@ -38,6 +38,13 @@ def expand(paths: Sequence[str]) -> Expansion:
     A path is a dump (whatever its name), ``-`` for standard input, a folder, a run folder, or a
     glob that the shell did not expand.  In folders, and among what a glob finds, only files that
     are dumps by their names count.  Nothing is read but ``case.json`` files.
+
+    Args:
+        paths: as they were written.
+
+    Returns:
+        Files in the order of the paths, each once, runs, and a problem for each path that leads
+        nowhere.
     """
     files: dict[str, InputFile] = {}
     runs: list[Run] = []

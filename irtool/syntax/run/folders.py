@@ -112,7 +112,14 @@ class Listing:
 
 @lru_cache(maxsize=4096)
 def folder_rank(folders: tuple[str, ...]) -> int | None:
-    """The rank that the innermost ``rank_N`` (``rank.N``, ``rankN``) of some folders names."""
+    """The rank that the innermost ``rank_N`` (``rank.N``, ``rankN``) of some folders names.
+
+    Args:
+        folders: names from the outermost to the innermost.
+
+    Returns:
+        None where none does.
+    """
     for name in reversed(folders):
         if (match := _RANK.fullmatch(name)) and int(match[1]) < MOST_RANKS:
             return int(match[1])
@@ -120,18 +127,34 @@ def folder_rank(folders: tuple[str, ...]) -> int | None:
 
 
 def folder_rank_of(path: str) -> int | None:
-    """The rank that the folders of a file name."""
+    """The rank that the folders of a file name; None where none does.
+
+    Args:
+        path: of the file, relative or absolute.
+    """
     return folder_rank(tuple(os.path.dirname(os.path.abspath(path)).split(os.sep)))
 
 
 def natural(text: str) -> list[tuple[int, str]]:
-    """Sort key that puts ``rank_2`` before ``rank_10``."""
+    """Sort key that puts ``rank_2`` before ``rank_10``.
+
+    Args:
+        text: with numbers anywhere in it.
+    """
     parts = re.split(r"(\d+)", text)
     return [(int(part), "") if index % 2 else (-1, part) for index, part in enumerate(parts)]
 
 
 def walk(root: str) -> Listing:
-    """List a folder and all folders below it, each real folder once whatever links lead to it."""
+    """List a folder and all folders below it, each real folder once whatever links lead to it.
+
+    Args:
+        root: the folder.
+
+    Returns:
+        What was found there by kind, what could not be listed, and whether the bound on entries cut
+        it off.
+    """
     listing = Listing()
     seen: set[tuple[int, int]] = set()
     links: list[Found] = []
@@ -210,8 +233,11 @@ def _sort(
 def artefact_kind(name: str) -> ArtefactKind:
     """What a file with the name of an artefact holds.
 
+    Args:
+        name: of the file, without its folders.
+
     Raises:
-        LookupError: the name is none's.
+        LookupError: no artefact has this name.
     """
     for pattern, kind in _ARTEFACTS:
         if re.fullmatch(pattern, name):
@@ -220,7 +246,11 @@ def artefact_kind(name: str) -> ArtefactKind:
 
 
 def profiled_rank(name: str) -> int | None:
-    """The rank in ``profiler_info_<rank>.json``."""
+    """The rank in ``profiler_info_<rank>.json``; None where the name is another.
+
+    Args:
+        name: of the file, without its folders.
+    """
     match = _PROFILED_RANK.fullmatch(name)
     return int(match[1]) if match is not None and int(match[1]) < MOST_RANKS else None
 

@@ -54,6 +54,9 @@ def is_dump(name: str) -> bool:
     """Whether a file in a folder is taken for a dump of ANF IR by its name.
 
     Actor sets are another language; ``.dot``, ``.dat`` and ``.pb`` are other forms of dumps.
+
+    Args:
+        name: of the file, without its folders.
     """
     name = _SUFFIX.sub("", name)
     if "actor_set" in name:
@@ -68,6 +71,9 @@ def parse_name(name: str) -> PassName:
 
     >>> parse_name("20_validate_0074.ir")
     PassName(number=74, name='validate', stage=20)
+
+    Args:
+        name: of the file, without its folders.
     """
     number, base = split_number(name)
     stage, pass_name, _ = parse_base(base)
@@ -75,7 +81,11 @@ def parse_name(name: str) -> PassName:
 
 
 def split_number(name: str) -> tuple[int | None, str]:
-    """File number (None if there is none) and the rest of the name without suffixes."""
+    """File number (None if there is none) and the rest of the name without suffixes.
+
+    Args:
+        name: of the file, without its folders.
+    """
     base = re.sub(r"\.(?:ir|dat|dot|pb)$", "", _SUFFIX.sub("", name))
     # Numbers have at least four digits; in 1.0 they stood in front.
     if match := re.fullmatch(r"(.+)_(\d{4,})", base, re.DOTALL):
@@ -101,6 +111,12 @@ def split_prefix(base: str) -> tuple[str, str]:
 
     >>> split_prefix("resnet__20_validate"), split_prefix("gpt_24_layers_validate")
     (('resnet__', '20_validate'), ('gpt_24_layers_', 'validate'))
+
+    Args:
+        base: name of a file without number and suffix.
+
+    Returns:
+        The prefix, "" where there is none, and the rest.
     """
     if _parsed(base)[2] != "other":
         return "", base
@@ -116,7 +132,11 @@ def split_prefix(base: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=4096)
 def parse_base(base: str) -> tuple[int | None, str, PassKind]:
-    """Stage index, action or pass name, and kind of a file name without number and suffix."""
+    """Stage index, action or pass name, and kind of a file name without number and suffix.
+
+    Args:
+        base: name of a file without number and suffix; a prefix is passed over.
+    """
     return _parsed(split_prefix(base)[1])
 
 
@@ -146,5 +166,10 @@ def _parsed(base: str) -> tuple[int | None, str, PassKind]:
 
 
 def phase(name: str, kind: PassKind) -> int | None:
-    """The place of a dump in the order of a compilation's stages, None for what is no stage."""
+    """The place of a dump in the order of a compilation's stages, None for what is no stage.
+
+    Args:
+        name: of the action or pass.
+        kind: of dumps of this name.
+    """
     return _PHASE.get(name) if kind in ("stage", "parallel") else None

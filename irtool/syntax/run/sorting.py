@@ -80,7 +80,12 @@ class _Cases:
 
 
 def sort_listing(root: str, listing: Listing) -> Sorted:
-    """Assign everything found to ranks; dumps are divided into compilations."""
+    """Assign everything found to ranks; dumps are divided into compilations.
+
+    Args:
+        root: the folder that was walked.
+        listing: what is in it.
+    """
     contents = Sorted()
     for path, reason in listing.closed:
         contents.problems.append(
@@ -186,7 +191,12 @@ def _log(item: Found) -> LogFile:
 
 
 def _tensor_dump(item: Found, rank: int) -> TensorDump:
-    """``{net}/{graph}/{iteration}`` or ``{net}/{graph}/constants``."""
+    """What the folder ``{net}/{graph}/{iteration}`` or ``{net}/{graph}/constants`` holds.
+
+    Args:
+        item: the folder, and the folders above it.
+        rank: that wrote it.
+    """
     net, graph, last = ("", "", "", *item.folders)[-3:]
     statistics = "statistic.csv" if "statistic.csv" in item.extra else None
     if statistics is None:
