@@ -22,7 +22,11 @@ Json: TypeAlias = Any
 
 
 def doc(text: str) -> Meta:
-    """What a field means, for schemas and pages: it stands behind the type, in ``Annotated``."""
+    """What a field means, for schemas and pages: it stands behind the type, in ``Annotated``.
+
+    Args:
+        text: unit, range, what null means; it becomes the ``description`` of the JSON schema.
+    """
     return Meta(description=text)
 
 
@@ -39,6 +43,12 @@ def answer_pieces(answer: AnswerObject) -> Iterator[str]:
     """An answer as JSON: its plain values in the first line, then each list with an item a line.
 
     Items become text one after the other, so that a large answer is in memory once.
+
+    Args:
+        answer: the object; the order of its fields is kept among plain values and among lists.
+
+    Yields:
+        pieces that make one JSON text when put together, a line end behind the last.
     """
     plain: dict[str, object] = {}
     tag = answer.__struct_config__
@@ -64,7 +74,15 @@ def answer_pieces(answer: AnswerObject) -> Iterator[str]:
 
 
 def opened_text(answer: AnswerObject, key: str) -> str:
-    """An object up to its last list, ``key``, whose items are written as they are made."""
+    """An object up to its last list, ``key``, whose items are written as they are made.
+
+    Args:
+        answer: the object; whatever it holds in that field is left out.
+        key: the field's name in JSON.
+
+    Returns:
+        JSON that ends behind ``"key": ``; the list and ``}`` are for the caller to write.
+    """
     plain = cast("dict[str, object]", _plain(answer))
     plain.pop(key)
     return f'{_text(plain)[:-1]}{", " if plain else ""}"{key}": '

@@ -68,7 +68,7 @@ class CalibratedLinks(AnswerObject, frozen=True, kw_only=True):
 
 
 class CalibratedSize(AnswerObject, frozen=True, kw_only=True):
-    """One measured size."""
+    """A size of message that was measured, beside what the fitted line gives for it."""
 
     bytes: Annotated[float, doc("of the whole array")]
     seconds: Annotated[float, doc("measured; of several rows of a size the median")]
@@ -130,7 +130,11 @@ class CalibrateAnswer(
 
 
 def calibrate_answer(view: CalibrationView) -> CalibrateAnswer:
-    """The answer for scripts."""
+    """The answer of ``irtool calibrate`` for scripts.
+
+    Args:
+        view: the calibration, and the files that it was made of.
+    """
     calibration = view.calibration
     return CalibrateAnswer(
         files=list(view.files),
@@ -198,7 +202,11 @@ def _links(fit: LevelFit) -> CalibratedLinks:
 
 
 def calibrate_report(view: CalibrationView) -> Report:
-    """Links and operators as measured, and how far what was fitted is off."""
+    """Links and operators as measured, and how far what was fitted is off.
+
+    Args:
+        view: the calibration, and the files that it was made of.
+    """
     calibration = view.calibration
     facts = [("machine", view.machine.name), ("files", ", ".join(view.files[:4]))]
     if view.overlap is not None:
@@ -323,7 +331,15 @@ def _text(view: CalibrationView) -> str:
 
 
 def machine_lines(machine: Machine) -> Iterator[str]:
-    """A machine as the TOML file that ``--machine`` takes."""
+    """A machine as the TOML file that ``--machine`` takes.
+
+    Args:
+        machine: bandwidths in bytes a second, latencies and starts in seconds; figures that it
+            doesn't have are left out.
+
+    Yields:
+        lines without their ends.
+    """
     yield f"name = {json.dumps(machine.name)}"
     yield f"target = {json.dumps(machine.target)}"
     if machine.soc:

@@ -59,7 +59,7 @@ class CkptView:
 
 
 class SavedForm(AnswerObject, frozen=True, kw_only=True):
-    """How checkpoints lie."""
+    """How a set of checkpoints is cut, and what says so."""
 
     path: Annotated[str | None, doc("the file, or folder of stage files; null: whole checkpoints")]
     form: Annotated[str, doc("`json`, `protobuf`, `predicted` (of a dump) or `whole`")]
@@ -127,7 +127,11 @@ class CkptAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="
 
 
 def ckpt_answer(view: CkptView) -> CkptAnswer:
-    """The answer for scripts."""
+    """The answer of ``irtool ckpt`` for scripts.
+
+    Args:
+        view: the conversion.
+    """
     conversion = view.conversion
     moved = conversion.moved()
     return CkptAnswer(
@@ -191,7 +195,11 @@ def _source(one: Source, known: KnownParameter | None) -> SliceSource:
 
 
 def ckpt_report(view: CkptView) -> Report:
-    """The answer, what each rank reads, how parameters change, and how MindSpore converts them."""
+    """The answer, what each rank reads, how parameters change, and how MindSpore converts them.
+
+    Args:
+        view: the conversion, and how many rows of it text shows.
+    """
     conversion = view.conversion
     elements: list[Element] = [Facts(list(_facts(conversion)))]
     tables = [ranks_table(conversion, view.limit), _parameters_table(view)]
@@ -204,7 +212,14 @@ def ckpt_report(view: CkptView) -> Report:
 
 
 def care_of(conversion: Conversion) -> tuple[Severity, ...]:
-    """How grave what needs care is: refused or misplaced, in no old checkpoint, unknown."""
+    """How grave what needs care is: refused or misplaced, in no old checkpoint, unknown.
+
+    Args:
+        conversion: of checkpoints from one layout to another.
+
+    Returns:
+        "error", "warning", "info" as far as each applies, in this order; empty where nothing does.
+    """
     refused = any(one.mindspore is None for one in conversion.ranks)
     unknown = any(parameter.unknown for one in conversion.ranks for parameter in one.parameters)
     concerns: dict[Severity, bool] = {
@@ -220,7 +235,11 @@ def _path(file: StrategyFile | None) -> str:
 
 
 def conversion_text(conversion: Conversion) -> str:
-    """How many checkpoints become how many, and what moves."""
+    """How many checkpoints become how many, and what moves.
+
+    Args:
+        conversion: of checkpoints from one layout to another.
+    """
     old = plural(conversion.old_devices, "checkpoint")
     text = f"{old} become {conversion.new_devices}"
     read = [len(one.needed) for one in conversion.ranks if one.parameters]
@@ -262,7 +281,15 @@ def _named(items: Sequence[str]) -> str:
 
 
 def conversion_notes(conversion: Conversion) -> Iterator[str]:
-    """What the reader of a conversion should know."""
+    """What the reader of a conversion should know.
+
+    Args:
+        conversion: of checkpoints from one layout to another.
+
+    Yields:
+        a sentence each: parameters that are lost or misplaced, ranks that MindSpore's conversion
+        fails for, and what is not known.
+    """
     if conversion.added:
         yield (
             f"{plural(len(conversion.added), 'parameter')} of the new layout are in no old "
@@ -293,7 +320,12 @@ def conversion_notes(conversion: Conversion) -> Iterator[str]:
 
 
 def ranks_table(conversion: Conversion, limit: int | None) -> Table:
-    """Which old checkpoints each rank reads."""
+    """Which old checkpoints each rank reads.
+
+    Args:
+        conversion: of checkpoints from one layout to another.
+        limit: rows that text shows: None the usual number, 0 all.
+    """
     columns = [
         number_column("rank"),
         text_column("reads"),

@@ -12,7 +12,14 @@ from irtool.report.run_answer import assumption_text
 
 
 def context_lines(context: RunContext) -> Sequence[str]:
-    """A line of what was assumed and decides the answer; what contradicts goes to stderr."""
+    """A line of what was assumed and decides the answer; what contradicts goes to stderr.
+
+    Args:
+        context: of the run, its assumptions weighed: those that decide are marked.
+
+    Returns:
+        one line, or none where no assumption decides.
+    """
     deciding = [assumption for assumption in context.assumptions if assumption.decides]
     if not deciding:
         return ()

@@ -222,7 +222,12 @@ CostAnswers: TypeAlias = CostAnswer | GraphCostAnswer
 
 
 def cost_answer(view: CostView, context: RunContext) -> CostAnswer:
-    """The answer for scripts."""
+    """The answer of ``irtool cost`` for scripts.
+
+    Args:
+        view: the cost of a step, or of the slowest stage's.
+        context: of the run, with origins.
+    """
     cost = view.cost
     parts: dict[str, list[CostPart]] = defaultdict(list)
     for item in cost.items:
@@ -261,7 +266,14 @@ def cost_answer(view: CostView, context: RunContext) -> CostAnswer:
 
 
 def received_bytes(cost: StepCost) -> list[ReceivedBytes]:
-    """Bytes that a device receives, by collective and phase."""
+    """Bytes that a device receives, by collective and phase.
+
+    Args:
+        cost: of a step.
+
+    Returns:
+        in the order of the collectives' names.
+    """
     return [
         ReceivedBytes(op=op, phase=phase, received_bytes=received)
         for (op, phase), received in sorted(cost.received.items())
@@ -269,7 +281,11 @@ def received_bytes(cost: StepCost) -> list[ReceivedBytes]:
 
 
 def device_bytes(memory: MemoryCost) -> DeviceBytes:
-    """What a device holds, by cause."""
+    """What a device holds, by cause.
+
+    Args:
+        memory: predicted bytes of one device.
+    """
     return DeviceBytes(
         weights=memory.weights,
         gradients=memory.gradients,
@@ -302,7 +318,11 @@ def cost_part(item: CostItem) -> CostPart:
 
 
 def seconds_by_cause(seconds: Mapping[Cause, float]) -> dict[str, float]:
-    """Seconds by the name of their cause."""
+    """Seconds by the name of their cause.
+
+    Args:
+        seconds: of a step, in the order of causes, which is kept.
+    """
     return {str(cause): value for cause, value in seconds.items()}
 
 
@@ -348,7 +368,14 @@ def lever_of(item: CostItem) -> str:
 
 
 def assumed(view: CostView) -> list[str]:
-    """What the figures take for granted."""
+    """What the figures take for granted.
+
+    Args:
+        view: the cost of a step, and the network that it was made from.
+
+    Returns:
+        sentences: of the network first, then of the model and the machine.
+    """
     return [*_of_network(view.report), *usual_assumptions(view.cost)]
 
 
@@ -361,7 +388,11 @@ def _of_network(report: CheckResult) -> list[str]:
 
 
 def usual_assumptions(cost: StepCost) -> list[str]:
-    """What all figures of the model take for granted, and the machine's."""
+    """What all figures of the model take for granted, and the machine's.
+
+    Args:
+        cost: of a step, on its machine.
+    """
     return [
         *assumptions_of(cost.machine),
         *(f"{cost.machine.name}: {text}" for text in cost.machine.sources),
@@ -369,7 +400,11 @@ def usual_assumptions(cost: StepCost) -> list[str]:
 
 
 def answer_text(view: CostView) -> str:
-    """``a step takes 12.3 ms: 60 % compute, …``."""
+    """``a step of 12.3 ms: 60 % compute, …``.
+
+    Args:
+        view: the cost of a step; "at least" stands before it where a part could not be priced.
+    """
     cost = view.cost
     what = "a step" if cost.differentiates else "a forward pass (the dump takes no gradient)"
     shares = sorted(cost.shares.items(), key=lambda pair: -pair[1])
@@ -442,7 +477,11 @@ def pipeline_text(stages: int) -> str:
 
 
 def shares_table(cost: StepCost) -> Table:
-    """Seconds by cause."""
+    """Seconds by cause.
+
+    Args:
+        cost: of a step; shares are those of all seconds spent, hidden ones included.
+    """
     columns = [
         text_column("cause"), number_column("time", "seconds"), number_column("share", "share"),
         text_column("lever", 1),
@@ -456,7 +495,11 @@ def shares_table(cost: StepCost) -> Table:
 
 
 def stages_table(view: CostView) -> Table:
-    """The stages of a pipeline, the slowest first."""
+    """The stages of a pipeline, the slowest first.
+
+    Args:
+        view: the cost of each stage.
+    """
     columns = [
         number_column("stage"), number_column("time", "seconds"),
         number_column("compute", "share"), number_column("memory", "bytes"),
@@ -482,7 +525,11 @@ def axes_table(cost: StepCost) -> Table:
 
 
 def links_table(cost: StepCost) -> Table:
-    """Communication by collective and phase."""
+    """Communication by collective and phase.
+
+    Args:
+        cost: of a step; bytes are those that one device receives in it.
+    """
     columns = [
         text_column("collective"), text_column("phase"), text_column("links"),
         number_column("count"), number_column("time", "seconds"),

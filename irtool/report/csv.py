@@ -54,14 +54,26 @@ def csv_pieces(report: Report) -> Iterator[str]:
 
 
 def csv_lines(rows: Iterable[Sequence[str | int | float]]) -> str:
-    """Rows as lines; texts are quoted where they have to be."""
+    """Rows as lines; texts are quoted where they have to be.
+
+    Args:
+        rows: cells as they are written; nothing guards against formulas here (:func:`harmless`
+            does).
+
+    Returns:
+        lines that end in a line feed.
+    """
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerows(rows)
     return buffer.getvalue()
 
 
 def harmless(text: str) -> str:
-    """A text that no spreadsheet takes for a formula: an apostrophe before what begins as one."""
+    """A text that no spreadsheet takes for a formula: an apostrophe before what begins as one.
+
+    Args:
+        text: of a cell.
+    """
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 

@@ -142,7 +142,12 @@ ParseAnswers: TypeAlias = ParseAnswer | GroupsAnswer
 
 
 def dump_node(node: Node) -> DumpNode:
-    """A node with everything it says."""
+    """A node with everything it says.
+
+    Args:
+        node: of a dump; strategies are those that are written, the trailing block before the
+            primitive's attribute.
+    """
     return DumpNode(
         id=node.id,
         name=node.name,
@@ -214,7 +219,15 @@ def dump_pieces(
     where: Callable[[Node], bool] | None = None,
     limit: int | None = None,
 ) -> Iterator[str]:
-    """One entry of ``files``, in pieces to be written one after the other."""
+    """One entry of ``files``, in pieces to be written one after the other.
+
+    Args:
+        dump: the file as read.
+        pass_name: what it was taken after; None where the name does not tell.
+        rank: whose it is; None where nobody says.
+        where: the nodes to write; None: all.
+        limit: the first so many of them; None: all.
+    """
     entry = DumpFile(
         path=dump.path,
         pass_name=pass_name,
@@ -249,7 +262,11 @@ def _graph_pieces(graph: Graph, chosen: set[int] | None) -> Iterator[str]:
 
 
 def unread_text(problem: Finding) -> str:
-    """The entry of a file that could not be read at all."""
+    """The entry of a file that could not be read at all.
+
+    Args:
+        problem: why; it names the file.
+    """
     entry = DumpFile(
         path=problem.file,
         pass_name=None,

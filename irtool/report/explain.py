@@ -112,7 +112,11 @@ class ExplainAnswer(
 
 
 def explain_answer(explanation: Explanation) -> ExplainAnswer:
-    """The answer for scripts."""
+    """The answer of ``irtool explain PATH`` for scripts.
+
+    Args:
+        explanation: what logs and failure dumps say.
+    """
     return ExplainAnswer(
         **no_context(),
         left_out=explanation.left_out,
@@ -165,7 +169,11 @@ def _python_line(frame: SourceLine) -> PythonLine:
 
 
 def explain_report(explanation: Explanation) -> Report:
-    """All findings, causes first, and the files where there are several."""
+    """All findings, causes first, and the files where there are several.
+
+    Args:
+        explanation: what logs and failure dumps say.
+    """
     elements: list[Element] = []
     if explanation.findings:
         elements.append(FindingCards("Findings", [_card(item) for item in explanation.findings]))

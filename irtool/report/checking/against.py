@@ -66,7 +66,12 @@ class AgainstLater(AnswerObject, frozen=True, kw_only=True):
 
 
 def against_answer(comparison: Comparison, path: str) -> AgainstLater:
-    """A comparison for scripts; ``path`` is that of the later dump."""
+    """A comparison with a later dump, for scripts.
+
+    Args:
+        comparison: what ``check`` predicts, held against the later dump.
+        path: that of the later dump.
+    """
     return AgainstLater(
         path=path,
         agrees=comparison.agrees,
@@ -104,7 +109,14 @@ def against_answer(comparison: Comparison, path: str) -> AgainstLater:
 def against_blocks(
     comparison: Comparison, begin: str, actual: str, limit: int | None
 ) -> list[Block]:
-    """Differences with their causes, then what was explained and what could not be compared."""
+    """Differences with their causes, then what was explained and what could not be compared.
+
+    Args:
+        comparison: what ``check`` predicts, held against the later dump.
+        begin: path of the dump before the parallel pass.
+        actual: path of the later dump.
+        limit: differences and rows that are shown: None the usual number, 0 all.
+    """
     differences = comparison.differences
     verdict = plural(len(differences), "difference") if differences else "as predicted"
     compared = f"{part_text(comparison.matched, comparison.total)} of the operators compared"

@@ -22,7 +22,11 @@ _MOST_LEFT = 3
 
 
 def together_text(found: Proposals) -> str:
-    """What comes of the first proposals of all findings; "" where there are none."""
+    """What comes of the first proposals of all findings; "" where there are none.
+
+    Args:
+        found: what would be legal instead, and whether it was tried all at once.
+    """
     if found.together is None:
         return ""
     if not found.together:
@@ -56,7 +60,15 @@ def asked_text(asked: Wanted) -> str:
 
 
 def output_text(found: Proposals, finding: Finding) -> str:
-    """What a finding's proposals say of results that were asked for otherwise: `` without …``."""
+    """What a finding's proposals say of results that were asked for otherwise: ``, without …``.
+
+    Args:
+        found: what would be legal instead.
+        finding: one of those that it was sought for.
+
+    Returns:
+        text that follows the proposed inputs; "" where the result stays as it was asked for.
+    """
     node, first = node_of(finding), found.first.get(finding)
     if node is None or first is None:
         return ""
@@ -69,7 +81,13 @@ def output_text(found: Proposals, finding: Finding) -> str:
 
 
 def layouts_text(layouts: Sequence[UserLayout]) -> str:
-    """Layouts as one writes them: ``((dp, None), (tp, None)) over (2, 4)``."""
+    """Layouts as one writes them: ``((dp, None), (tp, None)) over (2, 4)``.
+
+    Args:
+        layouts: one a tensor, all over the device matrix and with the axis names of the first; a
+            tensor map counts axes of the matrix from the last one, and an entry of several axes is
+            written as a tuple.
+    """
     matrix = layouts[0].device_matrix if layouts else ()
     names = layouts[0].alias_name if layouts else ()
     last = len(matrix) - 1
@@ -90,6 +108,9 @@ def shard_text(node: Node) -> str:
     """The line that sets an operator's strategy where the dump tells it, else what is called there.
 
     A dump holds the lines that call operators; ``.shard(`` mostly stands where one is made.
+
+    Args:
+        node: the operator.
     """
     for location in reversed(node.comments.locations):
         if ".shard(" in (location.source or ""):

@@ -162,7 +162,14 @@ def tone_of(result: CheckResult) -> Tone:
 
 
 def findings_overlay(result: CheckResult) -> Overlay:
-    """The findings as marks on nodes."""
+    """The findings as marks on nodes.
+
+    Args:
+        result: what ``check`` says of the dump that is drawn.
+
+    Returns:
+        one mark a node, as grave as its worst finding; those of no node by their message.
+    """
     marks: dict[Node, Mark] = {}
     unplaced: list[str] = []
     for item in result.findings:
@@ -330,7 +337,16 @@ def _statement(node: Node) -> str:
 
 
 def instead_texts(view: CheckView, finding: Finding) -> list[str]:
-    """What to write instead of what a finding refuses, a text each."""
+    """What to write instead of what a finding refuses, a text each.
+
+    Args:
+        view: the answer with its proposals.
+        finding: one of the answer's findings.
+
+    Returns:
+        layouts, strategies, why there are none, and advice for findings of this code; empty where
+        nothing is known.
+    """
     texts: list[str] = []
     strategies = view.instead.strategies.get(finding, ())
     layouts = view.instead.layouts.get(finding, ())

@@ -89,7 +89,13 @@ class SavedFile(AnswerObject, frozen=True, kw_only=True):
 
 
 def saved_answer(saved: SavedCheck, before: FileChanges | None) -> SavedFile:
-    """The answer for scripts."""
+    """What a strategy file does to the network, for scripts.
+
+    Args:
+        saved: the network checked with the file.
+        before: what the file says otherwise than the one of ``--before``; None where none was
+            given.
+    """
     return SavedFile(
         path=saved.file.path,
         form=saved.file.form,
@@ -145,7 +151,13 @@ def _layout(layout: SavedLayout | None) -> SavedParameterLayout | None:
 def saved_blocks(
     saved: SavedCheck, before: FileChanges | None, limit: int | None
 ) -> Iterator[Block]:
-    """What the file says and changes, and what it says otherwise than another one."""
+    """What the file says and changes, and what it says otherwise than another one.
+
+    Args:
+        saved: the network checked with the file.
+        before: the file held against another one; None where none was given.
+        limit: rows that text shows: None the usual number, 0 all.
+    """
     file = saved.file
     used, same = saved.of("used"), saved.of("same")
     counts = [

@@ -37,7 +37,12 @@ MOST_COLLECTIVES = 20
 
 
 def operators_table(operators: Sequence[OperatorReport], limit: int | None) -> Table:
-    """One line an operator."""
+    """One line an operator.
+
+    Args:
+        operators: as ``check`` judged them, in the order of the dump.
+        limit: rows that text shows: None the usual number, 0 all.
+    """
     columns = (
         number_column("line"), Column("node"), Column("operator"), Column("verdict", rank=3),
         text_column("strategy"), text_column("devices", 3), text_column("slices", 1),
@@ -62,7 +67,12 @@ def operators_table(operators: Sequence[OperatorReport], limit: int | None) -> T
 
 
 def strategy_text(item: OperatorReport) -> str:
-    """``((4, 1), (1, 2)) → ((4, 2))``, with a word where MindSpore made it."""
+    """``((4, 1), (1, 2)) → ((4, 2))``, with a word where MindSpore made it.
+
+    Args:
+        item: an operator as ``check`` judged it; what stands behind the arrow is its output
+            strategy, where one is written.
+    """
     text = tuple_text(item.strategy)
     if item.out_strategy is not None:
         text += f" → {tuple_text(item.out_strategy)}"
@@ -108,7 +118,12 @@ def consequences_text(item: OperatorReport) -> str:
 
 
 def redistributions_table(edges: Sequence[RedistributionReport], limit: int | None) -> Table:
-    """One line an edge on which something is inserted."""
+    """One line an edge on which something is inserted.
+
+    Args:
+        edges: with the operators that are inserted, or why these are not known.
+        limit: rows that text shows: None the usual number, 0 all.
+    """
     columns = (
         number_column("line"), Column("from"), Column("to"), number_column("input", rank=2),
         text_column("layouts", 1), text_column("operators"), number_column("bytes", "bytes"),
@@ -143,7 +158,13 @@ def _edge_bytes(edge: RedistributionReport) -> Cell:
 def parameters_table(
     parameters: Sequence[ParameterReport], limit: int | None, context: ParallelContext
 ) -> Table:
-    """One line a parameter."""
+    """One line a parameter.
+
+    Args:
+        parameters: with the shape of the whole and of the slice that this rank holds.
+        limit: rows that text shows: None the usual number, 0 all.
+        context: tells whether the optimizer is parallel, and from which size on.
+    """
     columns = (
         text_column("parameter"), Column("whole", rank=2), Column("slice"),
         number_column("bytes", "bytes"), text_column("gradient", 1),
@@ -178,7 +199,11 @@ def _or_unknown(size: int | None) -> Cell:
 
 
 def dataset_table(dataset: Sequence[DatasetReport]) -> Table:
-    """What the rank reads of each input."""
+    """What the rank reads of each input.
+
+    Args:
+        dataset: shape of the whole batch, shape of the slice and where it begins, in elements.
+    """
     columns = [Column("input"), Column("whole"), Column("slice"), Column("from")]
     rows = [
         [item.input, *(tuple_text(part) for part in (item.shape, item.slice, item.offset))]
@@ -198,7 +223,12 @@ def gradient_text(item: ParameterReport) -> str:
 
 
 def collectives_table(rows: Sequence[CollectiveRow], limit: int | None) -> Table:
-    """One line an operator, group and reason."""
+    """One line an operator, group and reason.
+
+    Args:
+        rows: collectives of a step of this rank; bytes are those that one device puts in.
+        limit: rows that text shows: None the usual number, 0 all.
+    """
     columns = (
         Column("collective"), number_column("count"), number_column("bytes", "bytes"),
         text_column("ranks"), text_column("group", 1), text_column("why"),

@@ -247,7 +247,12 @@ def edit_text(edit: NetworkEdit) -> str:
 
 
 def node_cause(cause: Cause, found: CauseEdits | None = None) -> NodeCause:
-    """A cause for scripts, with edits that were tried on the network."""
+    """A cause for scripts, with edits that were tried on the network.
+
+    Args:
+        cause: why a collective, slice, concat or split of a later dump is there.
+        found: edits that were tried for causes; None: none were tried.
+    """
     edits, why_none = _of(cause, found)
     location = cause.location
     return NodeCause(

@@ -115,7 +115,12 @@ class FuseAnswer(
 
 
 def fuse_answer(view: FuseView, context: RunContext) -> FuseAnswer:
-    """The answer for scripts."""
+    """The answer of ``irtool comm fuse`` for scripts.
+
+    Args:
+        view: buckets as configured, as recommended, and as a simulated setting makes them.
+        context: of the run, with origins.
+    """
     plan = view.plan
     return FuseAnswer(
         path=view.path,
@@ -174,7 +179,12 @@ def _channel(one: Channel) -> FusionChannel:
 
 
 def fuse_report(view: FuseView, is_page: bool = False) -> Report:
-    """Buckets as configured, as recommended, and the gain; a page draws what is not hidden."""
+    """Buckets as configured, as recommended, and the gain; a page draws what is not hidden.
+
+    Args:
+        view: buckets as configured, as recommended, and as a simulated setting makes them.
+        is_page: whether pictures are seen.
+    """
     buckets = view.fusion.buckets
     facts = [_never_fused(view.fusion), *_plan_facts(view.plan)]
     elements: list[Element] = [Facts([*facts, *(("note", note) for note in view.notes)])]
@@ -191,7 +201,11 @@ def fuse_report(view: FuseView, is_page: bool = False) -> Report:
 
 
 def fusion_report(fusion: Fusion) -> Report:
-    """Buckets as configured, where no machine was asked for better ones."""
+    """Buckets as configured, where no machine was asked for better ones.
+
+    Args:
+        fusion: of one rank's collectives.
+    """
     elements: list[Element] = [Facts([_never_fused(fusion)])]
     if fusion.buckets:
         elements.append(_buckets_table("Buckets as configured", fusion.buckets, 0))
@@ -199,7 +213,11 @@ def fusion_report(fusion: Fusion) -> Report:
 
 
 def fusion_plan_report(plan: FusionPlan) -> Report:
-    """Better buckets, and what they would gain on a machine."""
+    """Better buckets, and what they would gain on a machine.
+
+    Args:
+        plan: configured and recommended buckets of each channel.
+    """
     configured = [bucket for channel in plan.channels for bucket in channel.configured]
     elements = [Facts(_plan_facts(plan)), *_plan_tables(plan, 0)]
     return Report("fusion", Answer(_answer_text(configured, plan)), elements)

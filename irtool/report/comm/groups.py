@@ -243,7 +243,12 @@ GroupsAnswers: TypeAlias = GroupsAnswer | NamedGroupAnswer
 
 
 def groups_answer(view: GroupsView, context: RunContext) -> GroupsAnswer:
-    """The answer for scripts."""
+    """The answer of ``irtool comm groups`` for scripts.
+
+    Args:
+        view: what a run communicates; ``--limit`` cuts its lists of collectives and kinds.
+        context: of the run, with origins.
+    """
     report = view.report
     most = view.limit or None
     return GroupsAnswer(
@@ -274,7 +279,13 @@ def groups_answer(view: GroupsView, context: RunContext) -> GroupsAnswer:
 def named_group_answer(
     view: GroupsView, group: NamedGroup, context: RunContext
 ) -> NamedGroupAnswer:
-    """The answer for scripts of ``--group NAME``."""
+    """The answer for scripts of ``--group NAME``.
+
+    Args:
+        view: what the run communicates.
+        group: what the name stands for.
+        context: of the run, with origins.
+    """
     return NamedGroupAnswer(
         path=view.path,
         group=GroupOfName(
@@ -363,7 +374,12 @@ def _group(group: Group) -> CommunicationGroup:
 
 
 def groups_report(view: GroupsView, is_page: bool = False) -> Report:
-    """What a run communicates; a page shows who exchanges with whom, and all kinds."""
+    """What a run communicates; a page shows who exchanges with whom, and all kinds.
+
+    Args:
+        view: what the run communicates, and what was asked of it.
+        is_page: whether pictures are seen.
+    """
     report = view.report
     elements: list[Element] = [Facts(_facts(view))]
     if is_page:
@@ -550,7 +566,12 @@ _KNOWN_FROM: dict[FoundBy, str] = {
 
 
 def named_group_report(view: GroupsView, group: NamedGroup) -> Report:
-    """What a group's name stands for."""
+    """What a group's name stands for.
+
+    Args:
+        view: what the run communicates; without ranks where the name alone was given.
+        group: its ranks and axes, as far as anything tells them, and what uses it.
+    """
     is_known = group.ranks is not None
     axes = ", ".join(group.axes)
     if not axes:

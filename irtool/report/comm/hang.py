@@ -246,7 +246,15 @@ class HangAnswer(
 
 
 def hang_answer(view: HangView, context: RunContext) -> HangAnswer:
-    """The answer for scripts."""
+    """The answer of ``irtool comm hang`` for scripts.
+
+    Args:
+        view: how the ranks' collectives played out.
+        context: of the run, with origins.
+
+    Returns:
+        ``hangs`` is null where nothing hangs in the dumps that are there, and some ranks left none.
+    """
     report = view.report
     return HangAnswer(
         path=view.path,
@@ -364,7 +372,12 @@ def _order(order: PlayedOrder | None) -> OrderPlayed:
 
 
 def hang_report(view: HangView, is_page: bool = False) -> Report:
-    """Whether a run hangs, and why; a page draws how far each rank got."""
+    """Whether a run hangs, and why; a page draws how far each rank got.
+
+    Args:
+        view: how the ranks' collectives played out.
+        is_page: whether pictures are seen.
+    """
     report = view.report
     elements: list[Element] = [Facts([*_facts(report), *_order_facts(view.order)])]
     if view.order is not None:

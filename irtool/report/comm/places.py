@@ -25,12 +25,24 @@ from irtool.report.model import Table, number_column, rows_shown, text_column
 
 
 def type_text(dtype: str | None, shape: Sequence[int] | None) -> str:
-    """``Float32[4,64]``."""
+    """A tensor's type as a dump writes it: ``Float32[4,64]``.
+
+    Args:
+        dtype: None is written as ``?``.
+        shape: None where it is not known.
+    """
     return f"{dtype or '?'}{shape_text(None if shape is None else tuple(shape))}"
 
 
 def source_text(node: Node) -> str | None:
-    """The user's line of Python: ``net.py:12: x = self.matmul(x, w)``."""
+    """The user's line of Python: ``net.py:12: x = self.matmul(x, w)``.
+
+    Args:
+        node: of a dump.
+
+    Returns:
+        the innermost line outside MindSpore; None where the dump names none.
+    """
     location = user_location(node)
     if location is None:
         return None
@@ -41,12 +53,20 @@ def source_text(node: Node) -> str | None:
 
 
 def place_text(place: Place) -> str:
-    """``rank 0 %12 AllReduce, line 75``."""
+    """``rank 0 %12 AllReduce, line 75``.
+
+    Args:
+        place: a communication of a rank; the line is that of its dump.
+    """
     return f"rank {place.rank} {place.collective.node.id} {place.op}, line {place.line}"
 
 
 def machine_text(machine: Machine) -> str:
-    """The machine and that its figures are those of data sheets."""
+    """The machine and that its figures are those of data sheets.
+
+    Args:
+        machine: its bandwidths are named by level; in a mesh they are those of one link.
+    """
     levels = ", ".join(
         f"{level.name}{f' inside {level.devices}' if level.devices else ''} "
         f"{bandwidth_text(level.bandwidth)}{' a link' if level.topology == 'mesh' else ''}"
@@ -56,13 +76,24 @@ def machine_text(machine: Machine) -> str:
 
 
 def ranks_fact(ranks: Sequence[int], devices: int, is_exact: bool) -> str:
-    """``0-3 of 8``; ``0-3 of at least 7`` where only ranks in groups tell how many there are."""
+    """``0-3 of 8``; ``0-3 of at least 7`` where only ranks in groups tell how many there are.
+
+    Args:
+        ranks: whose dumps there are.
+        devices: of the run.
+        is_exact: whether somebody says how many devices there are.
+    """
     least = "" if is_exact else "at least "
     return f"{ranks_text(ranks)} of {least}{count_text(devices)}"
 
 
 def missing_text(missing: Sequence[int], total: int) -> str:
-    """``no dump of 6 of the 8 ranks: 1-3,5-7``."""
+    """``no dump of 6 of the 8 ranks: 1-3,5-7``.
+
+    Args:
+        missing: ranks without a dump.
+        total: devices of the run.
+    """
     return f"no dump of {len(missing):,} of the {total:,} ranks: {ranks_text(missing)}"
 
 
@@ -112,7 +143,11 @@ class TransferEnds(AnswerObject, frozen=True, kw_only=True):
 
 
 def communication_place(place: Place) -> CommunicationPlace:
-    """A communication of a rank, with its place in the dump and in Python."""
+    """A communication of a rank, with its place in the dump and in Python.
+
+    Args:
+        place: a step of a rank's script, with the group that it takes part in.
+    """
     item = place.collective
     return CommunicationPlace(
         rank=place.rank,
@@ -131,7 +166,11 @@ def communication_place(place: Place) -> CommunicationPlace:
 
 
 def group_disagreement(item: Disagreement) -> GroupDisagreement:
-    """Where two members of a group part."""
+    """Where two members of a group part, for scripts.
+
+    Args:
+        item: the first communication of the group that two members do otherwise.
+    """
     return GroupDisagreement(
         kind=item.kind,
         group=item.group,
@@ -144,7 +183,11 @@ def group_disagreement(item: Disagreement) -> GroupDisagreement:
 
 
 def transfer_ends(item: Transfer) -> TransferEnds:
-    """A Send with its Receive."""
+    """A Send with its Receive, for scripts.
+
+    Args:
+        item: either end may be missing.
+    """
     return TransferEnds(
         sender=item.sender,
         receiver=item.receiver,
@@ -169,7 +212,13 @@ def disagreements_table(
     limit: int | None,
     title: str = "Groups whose members do not agree",
 ) -> Table:
-    """One line a group whose members do not agree."""
+    """One line a group whose members do not agree.
+
+    Args:
+        items: the first disagreement of each.
+        limit: rows that text shows: None the usual number, 0 all.
+        title: of the table.
+    """
     columns = [
         text_column("differs"), text_column("group", 1), text_column("first disagreement", 1),
         text_column("one rank", 2), text_column("other rank", 2),
@@ -190,7 +239,12 @@ def disagreements_table(
 
 
 def unmatched_table(items: Iterable[Transfer], limit: int | None) -> Table:
-    """One line a Send or Receive that has no other end, or one that does not fit."""
+    """One line a Send or Receive that has no other end, or one that does not fit.
+
+    Args:
+        items: of two ranks each.
+        limit: rows that text shows: None the usual number, 0 all.
+    """
     columns = [
         number_column("from"), number_column("to"), number_column("tag"), text_column("problem"),
         text_column("Send", 1), text_column("Receive", 1),

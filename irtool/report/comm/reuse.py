@@ -139,7 +139,12 @@ class ReuseAnswer(
 
 
 def reuse_answer(view: ReuseView, context: RunContext) -> ReuseAnswer:
-    """The answer for scripts."""
+    """The answer of ``irtool comm reuse`` for scripts.
+
+    Args:
+        view: what reuse does to a rank's graph, and what a log says of it.
+        context: of the run, with origins.
+    """
     report = view.report
     most = report.largest_micro
     return ReuseAnswer(
@@ -222,7 +227,12 @@ def _kind(item: ReuseGroup) -> ReuseKind:
 
 
 def reuse_report(view: ReuseView, is_page: bool = False) -> Report:
-    """What reuse does to a graph; a page draws the streams."""
+    """What reuse does to a graph; a page draws the streams.
+
+    Args:
+        view: what reuse does to a rank's graph, and what a log says of it.
+        is_page: whether pictures are seen.
+    """
     report = view.report
     elements: list[Element] = [Facts(list(_facts(view)))]
     if is_page:

@@ -97,7 +97,12 @@ ReuseAnswers: TypeAlias = ReuseAnswer | LaterAnswer
 
 
 def later_answer(view: LaterView, context: RunContext) -> LaterAnswer:
-    """The answer for scripts."""
+    """The answer for scripts of ``irtool comm reuse`` where the version lacks the feature.
+
+    Args:
+        view: streams and repeated statements of a rank's graph.
+        context: of the run, with origins.
+    """
     later = view.report
     return LaterAnswer(
         path=view.path,
@@ -126,7 +131,12 @@ def later_answer(view: LaterView, context: RunContext) -> LaterAnswer:
 
 
 def later_report(view: LaterView, is_page: bool = False) -> Report:
-    """What is left where the feature is gone; a page draws statements by scope."""
+    """What is left where the feature is gone; a page draws statements by scope.
+
+    Args:
+        view: streams and repeated statements of a rank's graph.
+        is_page: whether pictures are seen.
+    """
     later = view.report
     elements: list[Element] = [Facts(_facts(view))]
     if is_page:

@@ -58,7 +58,7 @@ class CheckpointView:
 
 
 class CheckpointSide(AnswerObject, frozen=True, kw_only=True):
-    """What was compared."""
+    """One of the two checkpoints that were compared."""
 
     path: str
     files: int
@@ -129,7 +129,11 @@ class CheckpointsAnswer(
 
 
 def checkpoints_answer(view: CheckpointView) -> CheckpointsAnswer:
-    """The answer for scripts."""
+    """The answer of ``irtool diff`` of two checkpoints, for scripts.
+
+    Args:
+        view: the comparison.
+    """
     comparison = view.comparison
     return CheckpointsAnswer(
         **no_context(),
@@ -186,7 +190,11 @@ def _parameter(one: ComparedParameter) -> ParameterDifference:
 
 
 def checkpoints_report(view: CheckpointView) -> Report:
-    """The answer, what was compared, and the parameters that differ, the worst first."""
+    """The answer, what was compared, and the parameters that differ, the worst first.
+
+    Args:
+        view: the comparison, and how many rows of it text shows.
+    """
     comparison = view.comparison
     elements: list[Element] = [Facts(_facts(comparison))]
     most = rows_shown(view.limit)
@@ -218,7 +226,11 @@ def checkpoints_report(view: CheckpointView) -> Report:
 
 
 def answer_text(comparison: CheckpointComparison) -> str:
-    """The answer in one line."""
+    """The answer in one line.
+
+    Args:
+        comparison: of two checkpoints.
+    """
     unreadable = comparison.unreadable
     differing = [one for one in comparison.differing if one not in unreadable]
     if not differing:

@@ -19,8 +19,11 @@ def diff_explorer(diff: GraphDiff) -> tuple[Object, Object]:
     """The file with both graphs, and the mapping for Model Explorer's two panes.
 
     Nodes that replace each other (split, fused) are mapped as well, several to one; what stays in
-    no pair is shown as deleted on the left or new on the right.  Loads, monads and tuples, which
+    no pair is shown as deleted on the left or new on the right. Loads, monads and tuples, which
     only hand on values or order, are matched with nothing and so are not in the graphs.
+
+    Args:
+        diff: of two dumps.
     """
     pairs: list[tuple[Sequence[Node], Sequence[Node]]] = [
         ((pair.left,), (pair.right,)) for pair in diff.pairs

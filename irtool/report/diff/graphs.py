@@ -190,7 +190,12 @@ def dumps_answer(view: DiffView, known: Known) -> DumpsAnswer:
 
 
 def diff_answer(view: DiffView) -> DiffAnswer:
-    """The graphs in a larger answer; its lists are of the nodes that are wanted."""
+    """The graphs in a larger answer; its lists are of the nodes that are wanted.
+
+    Args:
+        view: the difference of two dumps, and which nodes ``--where`` chose; counts are of all
+            nodes.
+    """
     diff = view.diff
     first = diff.first_divergence
     return DiffAnswer(
@@ -228,7 +233,11 @@ def _changed(pair: Pair) -> NodePair:
 
 
 def edit_pattern(pattern: Pattern) -> EditPattern:
-    """Equal edits of several layers, for scripts."""
+    """Equal edits of several layers, for scripts.
+
+    Args:
+        pattern: the edits; the first of them speaks for all.
+    """
     first = pattern.first
     return EditPattern(
         kind=first.kind,
@@ -266,7 +275,11 @@ def diff_report(view: DiffView, is_page: bool = False) -> Report:
 
 
 def answer_text(diff: GraphDiff) -> str:
-    """The answer in one line."""
+    """The answer in one line.
+
+    Args:
+        diff: of two dumps; edits that only follow from others are not counted.
+    """
     if diff.is_identical:
         return "identical, up to numbers, addresses, hashes and source lines"
     if not diff.edits:
@@ -277,7 +290,14 @@ def answer_text(diff: GraphDiff) -> str:
 
 
 def diff_facts(diff: GraphDiff) -> list[tuple[str, Cell]]:
-    """How much was matched, and where the difference begins."""
+    """How much was matched, and where the difference begins.
+
+    Args:
+        diff: of two dumps.
+
+    Returns:
+        a label and a value each; the nodes lead into the graphs of a page.
+    """
     rounds = Counter(pair.round for pair in diff.pairs)
     matched = ", ".join(f"{name} {count:,}" for name, count in rounds.most_common())
     facts: list[tuple[str, Cell]] = [
@@ -329,7 +349,11 @@ def diff_elements(view: DiffView, is_page: bool) -> Iterator[Element]:
 
 
 def passing_text(diff: GraphDiff) -> str:
-    """``Load 8 → 10, Depend 7 → 8``."""
+    """``Load 8 → 10, Depend 7 → 8``.
+
+    Args:
+        diff: of two dumps; written are operators that only hand values on and whose number differs.
+    """
     return ", ".join(f"{op} {before:,} → {after:,}" for op, before, after in diff.passing)
 
 

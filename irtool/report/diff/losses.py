@@ -111,7 +111,11 @@ class LossAnswer(
 
 
 def losses_answer(comparison: LossComparison) -> LossAnswer:
-    """The answer for scripts."""
+    """The answer of ``irtool diff --loss`` for scripts.
+
+    Args:
+        comparison: of two runs' losses.
+    """
     after = comparison.drift_after
     return LossAnswer(
         **no_context(),
@@ -170,7 +174,11 @@ def losses_report(comparison: LossComparison, is_page: bool = False) -> Report:
 
 
 def answer_text(comparison: LossComparison) -> str:
-    """The answer in one line."""
+    """The answer in one line.
+
+    Args:
+        comparison: of two runs' losses.
+    """
     if comparison.broken:
         step, side = comparison.broken[0]
         return f"the {side} run's loss is not finite from step {step} on, the other's is"
@@ -215,7 +223,11 @@ def _telling(comparison: LossComparison) -> Drift:
 
 
 def loss_facts(comparison: LossComparison) -> list[tuple[str, Cell]]:
-    """What was compared, and the figures that the answer rests on."""
+    """What was compared, and the figures that the answer rests on.
+
+    Args:
+        comparison: of two runs' losses; errors are relative to the left one's loss.
+    """
     steps = comparison.steps
     shifted = f", the right one's steps moved by {comparison.offset:+d}" * bool(comparison.offset)
     facts: list[tuple[str, Cell]] = [
@@ -272,7 +284,12 @@ def _drift_text(drift: Drift, is_noise: bool) -> str:
 
 
 def loss_elements(comparison: LossComparison, is_page: bool) -> Iterator[Element]:
-    """The difference, what else both runs logged, and on a page the curves and every step."""
+    """The difference, what else both runs logged, and on a page the curves and every step.
+
+    Args:
+        comparison: of two runs' losses.
+        is_page: whether pictures are seen; text draws the differences as one line of bars.
+    """
     if is_page:
         yield Picture("Loss", losses_chart(comparison), "The loss of both runs by step.")
         yield Picture(
@@ -290,7 +307,14 @@ def loss_elements(comparison: LossComparison, is_page: bool) -> Iterator[Element
 
 
 def next_note(comparison: LossComparison) -> Iterator[Note]:
-    """What to do next, where the verdict asks for something."""
+    """What to do next, where the verdict asks for something.
+
+    Args:
+        comparison: of two runs' losses.
+
+    Yields:
+        one note, or none.
+    """
     if comparison.verdict in NEXT:
         yield Note(f"next: {NEXT[comparison.verdict]}")
 

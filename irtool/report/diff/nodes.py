@@ -33,7 +33,11 @@ class DiffNode(AnswerObject, frozen=True, kw_only=True):
 
 
 def diff_node(node: Node) -> DiffNode:
-    """A node of a dump, for scripts."""
+    """A node of a dump, for scripts.
+
+    Args:
+        node: its operator is told by the dump's own name.
+    """
     target = node.target
     dump = node.graph.dump if node.graph else None
     return DiffNode(
@@ -48,18 +52,30 @@ def diff_node(node: Node) -> DiffNode:
 
 
 def optional_node(node: Node | None) -> DiffNode | None:
-    """A node of a dump that may not be there, for scripts."""
+    """A node of a dump that may not be there, for scripts.
+
+    Args:
+        node: None is null.
+    """
     return None if node is None else diff_node(node)
 
 
 def source_text(node: Node | None) -> str:
-    """``train.py:44``: the innermost line outside the framework; empty where there is none."""
+    """``train.py:44``: the innermost line outside the framework; empty where there is none.
+
+    Args:
+        node: None has none.
+    """
     location = node.location if node is not None else None
     return "" if location is None else f"{location.path}:{location.line}"
 
 
 def place_text(node: Node) -> str:
-    """``a.ir:957 %13 MatMul``."""
+    """``a.ir:957 %13 MatMul``.
+
+    Args:
+        node: of one of the two dumps; the number is the line in it.
+    """
     dump = node.graph.dump if node.graph else None
     return f"{dump.path if dump else ''}:{node.line} {node.id} {node.op}"
 

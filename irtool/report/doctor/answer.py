@@ -82,7 +82,12 @@ class DoctorAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag
 
 
 def doctor_answer(examination: Examination, context: RunContext) -> DoctorAnswer:
-    """The answer for scripts."""
+    """The answer of ``irtool doctor`` for scripts.
+
+    Args:
+        examination: findings ranked, what was not judged, and the figures of the run.
+        context: of the run, with origins.
+    """
     return DoctorAnswer(
         path=examination.path,
         healthy=examination.is_healthy,

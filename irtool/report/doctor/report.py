@@ -143,7 +143,14 @@ def _gain(item: Diagnosis) -> str:
 
 
 def commands_of(examination: Examination) -> Sequence[tuple[str, ...]]:
-    """The commands that findings name, and those behind the figures of the overview, each once."""
+    """The commands that findings name, and those behind the figures of the overview, each once.
+
+    Args:
+        examination: of a run.
+
+    Returns:
+        the words of each, in the order of the findings.
+    """
     figures, commands = examination.figures, [item.arguments for item in examination.findings]
     if figures.step is not None:
         commands.append(("irtool", "cost", examination.path))

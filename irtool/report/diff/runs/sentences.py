@@ -146,7 +146,11 @@ def _case_text(comparison: RunComparison, case: Case) -> str:
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
-    """``rank 1``, ``ranks 0, 2``."""
+    """``rank 1``, ``ranks 0, 2``.
+
+    Args:
+        ranks: one or more.
+    """
     return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
 
 
@@ -248,14 +252,22 @@ def checksum_text(agreement: ChecksumAgreement) -> str:
 
 
 def stretch_text(op: Op) -> str:
-    """From which call to which several go that stand as one operator; empty for one call."""
+    """From which call to which several go that stand as one operator; empty for one call.
+
+    Args:
+        op: an operator of a run, its calls in the order in which they ran.
+    """
     if len(op.members) < 2:
         return ""
     return f"{len(op.members)} calls, from {op.members[0].name} to {op.members[-1].name}"
 
 
 def pairing_text(crossing: Crossing) -> str:
-    """How many calls of two frameworks' runs are paired."""
+    """How many calls of two frameworks' runs are paired.
+
+    Args:
+        crossing: how the calls of the two were joined; gradients are told where there are any.
+    """
     texts = [f"{crossing.forward[0]:,} of {crossing.forward[1]:,} forward calls"]
     if crossing.backward[1]:
         texts.append(f"{crossing.backward[0]:,} of {crossing.backward[1]:,} gradients")
@@ -263,7 +275,11 @@ def pairing_text(crossing: Crossing) -> str:
 
 
 def unseen_text(crossing: Crossing) -> str:
-    """Which calls of two frameworks' runs could not be seen; empty for none."""
+    """Which calls of two frameworks' runs could not be seen; empty for none.
+
+    Args:
+        crossing: how the calls of the two were joined.
+    """
     texts: list[str] = []
     for what, ops in (("", crossing.unseen), ("gradients of ", crossing.unseen_gradients)):
         if len(ops) > 1:
@@ -274,7 +290,11 @@ def unseen_text(crossing: Crossing) -> str:
 
 
 def why_text(judged: Judged) -> str:
-    """Why an operator is accused, in one sentence."""
+    """Why an operator is accused, in one sentence.
+
+    Args:
+        judged: a pair of operators with its verdict; errors are relative.
+    """
     parts: list[str] = []
     if judged.entered:
         parts.append(judged.entered)

@@ -37,7 +37,12 @@ _DETAIL = 80
 
 
 def case_elements(case: Case, is_page: bool) -> Iterator[Element]:
-    """The accused operator: where, how much, how the error looks, what stands around it."""
+    """The accused operator: where, how much, how the error looks, what stands around it.
+
+    Args:
+        case: the first operator that introduces error of its own.
+        is_page: whether pictures are seen: then the histogram of errors is drawn.
+    """
     yield Facts(list(_case_facts(case)), "The first operator that introduces error")
     if is_page and case.histogram is not None:
         yield _histogram_picture(case.histogram)
@@ -140,12 +145,21 @@ def tensor_elements(
 
 
 def verdicts_text(counts: Mapping[str, int]) -> str:
-    """Operator pairs by verdict."""
+    """Operator pairs by verdict.
+
+    Args:
+        counts: pairs of each verdict; written in the order of the names.
+    """
     return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
 
 
 def phase_counts(tensors: TensorComparison) -> dict[str, int]:
-    """Paired tensors by phase."""
+    """Paired tensors by phase.
+
+    Args:
+        tensors: the comparison; inputs and outputs of each judged pair count, by the left one's
+            phase.
+    """
     counts: dict[str, int] = {}
     for item in tensors.judged:
         number = len(item.slots.inputs) + len(item.slots.outputs)
