@@ -16,7 +16,12 @@ class HideableSeconds(AnswerObject, frozen=True, kw_only=True):
 
 
 def hideable_seconds(sums: Overlap, gathers: Overlap) -> dict[str, HideableSeconds]:
-    """Communication that computing may hide, by kind."""
+    """Communication that computing may hide, by kind.
+
+    Args:
+        sums: of the gradients' collectives.
+        gathers: of weights that are gathered before they are used.
+    """
     return {
         kind: HideableSeconds(seconds=overlap.hideable, exposed_seconds=overlap.exposed)
         for kind, overlap in (("gradients", sums), ("gathers", gathers))

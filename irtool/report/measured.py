@@ -121,7 +121,11 @@ class GraphCostAnswer(
 
 
 def measured_answer(step: MeasuredStep) -> MeasuredCost:
-    """The answer for scripts."""
+    """A measured step for scripts; the profile's microseconds become seconds.
+
+    Args:
+        step: a profile joined with the nodes of a dump.
+    """
     place = step.slowest
     return MeasuredCost(
         path=step.profile.path,
@@ -175,7 +179,13 @@ def _node(operator: MeasuredOperator) -> MeasuredNode:
 def graph_cost_answer(
     modelled: ModelledStep, step: MeasuredStep | None, context: RunContext
 ) -> GraphCostAnswer:
-    """The answer for scripts, of a run without a parallel pass."""
+    """The answer of ``irtool cost`` for scripts, of a run without a parallel pass.
+
+    Args:
+        modelled: what each node of the whole graph takes by the machine.
+        step: the same step as measured; None where there is no profile.
+        context: of the run, with origins.
+    """
     return GraphCostAnswer(
         path=modelled.path,
         devices=1,
@@ -223,7 +233,12 @@ class GraphCostView:
 
 
 def graph_cost_report(view: GraphCostView, has_pictures: bool = False) -> Report:
-    """What a step costs by the model, and beside it as it was measured."""
+    """What a step costs by the model, and beside it as it was measured.
+
+    Args:
+        view: the modelled step, and the measured one where a profile is there.
+        has_pictures: whether pictures are seen; only what was measured has any.
+    """
     modelled, step = view.modelled, view.measured
     elements: list[Element] = [
         Facts([("machine", f"{modelled.machine.name}; only ratios of times mean something")])
@@ -245,7 +260,13 @@ def graph_cost_report(view: GraphCostView, has_pictures: bool = False) -> Report
 def measured_pictures(
     step: MeasuredStep, predicted: Sequence[PredictedRun], memory: MeasuredMemory | None
 ) -> Iterator[Element]:
-    """For a page: the step measured above predicted, memory over it, both in the graph that ran."""
+    """For a page: the step measured above predicted, memory over it, both in the graph that ran.
+
+    Args:
+        step: a profile joined with the nodes of a dump.
+        predicted: the step as the model lays it out.
+        memory: predicted and recorded memory of the step; None where nobody recorded it.
+    """
     yield from step_picture(step, predicted)
     if memory is not None:
         yield from memory_picture(step, memory.memory, memory.recorded)
@@ -264,7 +285,12 @@ def measured_text(step: MeasuredStep) -> str:
 
 
 def measured_blocks(step: MeasuredStep, limit: int | None) -> Iterator[Block]:
-    """What was measured, by operator and layer, and what is furthest from the model."""
+    """What was measured, by operator and layer, and what is furthest from the model.
+
+    Args:
+        step: a profile joined with the nodes of a dump.
+        limit: rows that text shows: None the usual number, 0 all.
+    """
     yield Facts(list(_facts(step)))
     profile = step.profile
     if len(profile.steps) > 1:

@@ -44,7 +44,15 @@ class PredictedRun:
 
 
 def predicted_by_cost(cost: StepCost) -> list[PredictedRun]:
-    """The step as the planner's model lays it out."""
+    """The step as the planner's model lays it out.
+
+    Args:
+        cost: of a step.
+
+    Returns:
+        runs in seconds from the beginning of the step, those of communication as a series of their
+        own.
+    """
     return [
         PredictedRun(
             span.name,
@@ -83,7 +91,15 @@ def predicted_by_kernels(modelled: ModelledStep, step: MeasuredStep | None) -> l
 
 
 def step_picture(step: MeasuredStep, predicted: Sequence[PredictedRun]) -> Iterator[Picture]:
-    """A measured step above the predicted one, drawn to the same length."""
+    """A measured step above the predicted one, drawn to the same length.
+
+    Args:
+        step: a profile joined with the nodes of a dump.
+        predicted: runs of the model, in seconds; none: the measured step stands alone.
+
+    Yields:
+        one picture; none where the profile has no usual step.
+    """
     usual = step.profile.usual
     if usual is None:
         return
@@ -203,7 +219,13 @@ def memory_picture(
 
 
 def measured_graph(step: MeasuredStep, memory: Memory | None) -> Explorer:
-    """The graph that ran, with what was measured and predicted of each node laid over it."""
+    """The graph that ran, with what was measured and predicted of each node laid over it.
+
+    Args:
+        step: a profile joined with the nodes of a dump; its modelled seconds are scaled to the
+            step.
+        memory: predicted memory of the same dump, laid over it too; None leaves it out.
+    """
     measured: dict[Node, Mark] = {}
     modelled: dict[Node, Mark] = {}
     scale = step.scale

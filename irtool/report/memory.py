@@ -230,7 +230,7 @@ class AliveAtPeak(AnswerObject, frozen=True, kw_only=True):
 
 
 class CommunicatorBytes(ByteInterval, frozen=True, kw_only=True):
-    """Buffers of communicators."""
+    """Bytes of the buffers that a device holds for its communicators."""
 
     groups: Annotated[Sequence[str], doc("names of the groups")]
 
@@ -353,7 +353,13 @@ class MemoryAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag
 
 
 def memory_answer(view: MemoryView, plan: MemoryPlan, context: RunContext) -> MemoryAnswer:
-    """The answer for scripts; ``plan`` is that of the worst rank."""
+    """The answer of ``irtool memory`` for scripts.
+
+    Args:
+        view: what ranks hold, the one that needs most first.
+        plan: what would make it less, of that rank.
+        context: of the run, with origins.
+    """
     worst = view.worst
     memory = worst.memory
     return MemoryAnswer(
@@ -560,7 +566,12 @@ def _rank(one: RankMemory, limit: int | None) -> RankPeak:
 
 
 def memory_report(view: MemoryView, is_page: bool = False) -> Report:
-    """What a device holds; a page draws the curve of a step and shows every list."""
+    """What a device holds; a page draws the curve of a step and shows every list.
+
+    Args:
+        view: what ranks hold, and the bytes that a device has, where a limit is asked for.
+        is_page: whether pictures are seen.
+    """
     memory = view.worst.memory
     facts = [*_facts(memory), *_order_facts(view.worst), *_recorded_facts(view.worst)]
     elements: list[Element] = [Facts(facts)]

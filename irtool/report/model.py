@@ -83,7 +83,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A title line."""
+    """A title line above the blocks that follow."""
 
     text: str
 
@@ -266,20 +266,45 @@ class Document:
 
 
 def number_column(title: str, unit: Unit = "number", rank: int = 0) -> Column:
-    """A column of numbers."""
+    """A column of numbers.
+
+    Args:
+        title: its head.
+        unit: of its numbers; a cell holds them in this unit itself: bytes, seconds, a part of one.
+        rank: how early it leaves a narrow table; 0: never.
+    """
     return Column(title, unit, rank=rank)
 
 
 def text_column(title: str, rank: int = 0) -> Column:
-    """A column of text that may be folded."""
+    """A column of text that may be folded.
+
+    Args:
+        title: its head.
+        rank: how early it leaves a narrow table; 0: never.
+    """
     return Column(title, wraps=True, rank=rank)
 
 
 def rows_shown(limit: int | None, usual: int = USUAL_ROWS) -> int | None:
-    """How many rows text shows: ``--limit``, where 0 means all, else the usual number."""
+    """How many rows text shows: ``--limit``, where 0 means all, else the usual number.
+
+    Args:
+        limit: what was asked for; None: nobody asked.
+        usual: the number where nobody asked.
+
+    Returns:
+        None for all, as :attr:`Table.most` has it.
+    """
     return usual if limit is None else limit or None
 
 
 def first_rows(table: Table, limit: int | None, usual: int = USUAL_ROWS) -> Table:
-    """A table of which text shows ``--rows`` rows: None is the usual number, 0 is all."""
+    """A table of which text shows ``--rows`` rows: None is the usual number, 0 is all.
+
+    Args:
+        table: with all its rows, which a page shows.
+        limit: what ``--rows`` says.
+        usual: the number where nobody asked.
+    """
     return replace(table, most=rows_shown(limit, usual), option="--rows")

@@ -75,7 +75,11 @@ def strategy_object(job: Job) -> dict[str, Tree] | None:
 
 
 def job_object(job: Job) -> dict[str, Tree]:
-    """The resource."""
+    """The ``MSJob`` resource as plain data.
+
+    Args:
+        job: one scheduler, the workers and the servers of it; each worker asks for one device.
+    """
     roles: dict[str, Tree] = {"Scheduler": _role(job, 1, device=False)}
     if job.servers:
         roles["PS"] = _role(job, job.servers, device=False)
@@ -113,7 +117,11 @@ def _role(job: Job, replicas: int, *, device: bool) -> Tree:
 
 
 def job_text(job: Job) -> str:
-    """The resource as YAML, behind the map with its strategy file."""
+    """The resource as YAML, behind the map with its strategy file.
+
+    Args:
+        job: one scheduler, workers and servers.
+    """
     strategy = strategy_object(job)
     parts = [] if strategy is None else [_note(job.keys), *_yaml(strategy, ""), "---"]
     return "\n".join([*parts, *_yaml(job_object(job), "")]) + "\n"

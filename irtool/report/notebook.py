@@ -82,7 +82,12 @@ _STYLE = (
 
 
 def document_html(document: Document | Report, more: str = "") -> str:
-    """A report as html for a notebook; long tables say how much they leave out."""
+    """A report as html for a notebook; long tables say how much they leave out.
+
+    Args:
+        document: blocks of text; pictures and the graph are left out.
+        more: html that follows, harmless already.
+    """
     blocks = list(text_blocks(document.blocks))
     shown = list(blocks[: 3 * MOST_TABLES])
     parts = [part for block in shown for part in _block(block)]

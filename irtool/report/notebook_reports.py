@@ -43,7 +43,11 @@ if TYPE_CHECKING:
 
 
 def check(report: CheckResult) -> Report:
-    """A report of ``check``."""
+    """What ``check`` says of a network, with what would be legal instead of what is refused.
+
+    Args:
+        report: of one dump; edges on which nothing moves are left out.
+    """
     from irtool.report.checking.report import CheckView, check_report
     from irtool.sharding.network.totals import moves
     from irtool.sharding.suggest import Proposals, layouts_instead, legal_instead
@@ -64,63 +68,99 @@ def check(report: CheckResult) -> Report:
 
 
 def groups(report: GroupReport) -> Report:
-    """A report of ``comm groups``."""
+    """What a run communicates, by group.
+
+    Args:
+        report: of all ranks; all its communications count.
+    """
     from irtool.report.comm.groups import GroupsView, groups_report
 
     return groups_report(GroupsView("communication", report, lambda node: True))
 
 
 def hang(report: HangReport) -> Report:
-    """A report of ``comm hang``."""
+    """Whether a run hangs, and why.
+
+    Args:
+        report: how the ranks' collectives played out.
+    """
     from irtool.report.comm.hang import HangView, hang_report
 
     return hang_report(HangView("communication", report))
 
 
 def reuse(report: ReuseReport) -> Report:
-    """A report of ``comm reuse``."""
+    """What reuse of communication subgraphs does to a graph.
+
+    Args:
+        report: of one rank.
+    """
     from irtool.report.comm.reuse import ReuseView, reuse_report
 
     return reuse_report(ReuseView("reuse", report))
 
 
 def memory(result: Memory) -> Report:
-    """Memory of one device."""
+    """What one device holds in a step, and its peak.
+
+    Args:
+        result: of one dump; there is no limit to hold it against.
+    """
     from irtool.report.memory import MemoryView, RankMemory, memory_report
 
     return memory_report(MemoryView((RankMemory(None, (), None, result),)))
 
 
 def pipeline(result: Pipeline) -> Report:
-    """A pipeline: its stages and what is idle."""
+    """The stages of a pipeline, and what of a step is idle.
+
+    Args:
+        result: of all stages.
+    """
     from irtool.report.pipeline import PipelineView, pipeline_report
 
     return pipeline_report(PipelineView("pipeline", result))
 
 
 def ckpt(result: Conversion) -> Report:
-    """Which slices of old checkpoints each rank needs."""
+    """Which slices of old checkpoints each rank needs.
+
+    Args:
+        result: of checkpoints from one layout to another.
+    """
     from irtool.report.ckpt import CkptView, ckpt_report
 
     return ckpt_report(CkptView(result))
 
 
 def diff(result: GraphDiff) -> Report:
-    """The difference of two dumps."""
+    """How two dumps differ, and where that begins.
+
+    Args:
+        result: all nodes of both dumps are told of.
+    """
     from irtool.report.diff.graphs import DiffView, diff_report
 
     return diff_report(DiffView(result))
 
 
 def doctor(result: Examination) -> Report:
-    """What is wrong with a run."""
+    """What is wrong with a run.
+
+    Args:
+        result: findings ranked, without the context that they were judged in.
+    """
     from irtool.report.doctor.report import doctor_report
 
     return doctor_report(result, None, is_page=False)
 
 
 def edits(result: NetworkEdits) -> Report:
-    """Changes that make a step shorter, the best first."""
+    """Changes that make a step shorter, the best first.
+
+    Args:
+        result: changes that were tried on the whole network, and the step before.
+    """
     columns = (
         text_column("operators"), text_column("now"), text_column("instead"),
         number_column("saves", "seconds"), number_column("receives less", "bytes"),
@@ -141,7 +181,11 @@ def edits(result: NetworkEdits) -> Report:
 
 
 def findings(result: Findings) -> Document:
-    """What ``lint`` found."""
+    """What ``lint`` found, the gravest first.
+
+    Args:
+        result: of one run of the linter.
+    """
     from irtool.report.findings.places import by_severity
     from irtool.report.findings.text import summary_text
 
@@ -157,7 +201,11 @@ def findings(result: Findings) -> Document:
 
 
 def runs(result: RunComparison) -> Report:
-    """What came of comparing two runs."""
+    """What came of comparing two runs.
+
+    Args:
+        result: of graphs, losses and tensors, as far as both runs left them.
+    """
     from irtool.compare.runs.comparison import first_case
     from irtool.report.diff.runs.answer import RunsView
     from irtool.report.diff.runs.report import runs_report
@@ -166,7 +214,11 @@ def runs(result: RunComparison) -> Report:
 
 
 def plan(result: Plan) -> Document:
-    """A plan: what it costs, and what changes."""
+    """A plan: what it costs, and what changes.
+
+    Args:
+        result: of one dump.
+    """
     from irtool.report.planning.report import plan_report
     from irtool.report.planning.view import PlanView
 
@@ -174,7 +226,11 @@ def plan(result: Plan) -> Document:
 
 
 def staged(result: StagedPlan) -> Document:
-    """A pipeline that was planned: its stages, and the plan inside of each."""
+    """A pipeline that was planned: its stages, and the plan inside of each.
+
+    Args:
+        result: cuts of the layers, and the plan that all stages share.
+    """
     from irtool.report.planning.report import plan_report
     from irtool.report.planning.view import PlanView
 
@@ -183,7 +239,11 @@ def staged(result: StagedPlan) -> Document:
 
 
 def elastic(result: ElasticPlan) -> Document:
-    """Plans for other devices, and what there was to choose from."""
+    """Plans for other devices, and what there was to choose from.
+
+    Args:
+        result: the chosen number of devices, with a plan for each stage.
+    """
     from irtool.report.planning.elastic import elastic_facts, points_table
     from irtool.report.planning.report import elastic_text
 
@@ -196,7 +256,11 @@ def elastic(result: ElasticPlan) -> Document:
 
 
 def cost(result: StepCost) -> Document:
-    """Where a step goes."""
+    """Seconds of a step by cause, and its communication.
+
+    Args:
+        result: of one stage, on its machine; the first five things that are not priced are named.
+    """
     from irtool.report.cost import links_table, shares_table
 
     head = Heading(f"a step of {seconds_text(result.seconds)} ({result.machine.name})")
@@ -206,7 +270,11 @@ def cost(result: StepCost) -> Document:
 
 
 def recovery(result: Recovery) -> Document:
-    """What changes and moves when devices or layers came or went."""
+    """What changes and moves when devices or layers came or went.
+
+    Args:
+        result: its times rest on the usual assumptions.
+    """
     from irtool.planning.recovery.times import Assumptions
     from irtool.report.recovery.report import recovery_report
     from irtool.report.recovery.view import RecoveryView
@@ -215,14 +283,22 @@ def recovery(result: Recovery) -> Document:
 
 
 def checkpoints(comparison: CheckpointComparison) -> Report:
-    """A comparison of checkpoints."""
+    """How two checkpoints differ, parameter by parameter.
+
+    Args:
+        comparison: of two checkpoints, each whole or in slices.
+    """
     from irtool.report.diff.checkpoints import CheckpointView, checkpoints_report
 
     return checkpoints_report(CheckpointView(comparison))
 
 
 def scaled(network: Scaled) -> Report:
-    """A network of other sizes."""
+    """A network of other sizes: which of its sizes play which role.
+
+    Args:
+        network: the scaled dump, with sizes before and after.
+    """
     from irtool.report.planning.scaled import roles_table
 
     layers = f"{plural(network.layers, 'layer')}, " if network.layers else ""
@@ -231,7 +307,11 @@ def scaled(network: Scaled) -> Report:
 
 
 def candidates(search: Candidates) -> Report:
-    """What was searched together for a network of other sizes."""
+    """What was searched together for a network of other sizes.
+
+    Args:
+        search: candidates ranked, and the best that fits into a device's memory.
+    """
     from irtool.report.planning.scaled import candidates_table
 
     best = search.best

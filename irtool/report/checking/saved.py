@@ -93,8 +93,7 @@ def saved_answer(saved: SavedCheck, before: FileChanges | None) -> SavedFile:
 
     Args:
         saved: the network checked with the file.
-        before: what the file says otherwise than the one of ``--before``; None where none was
-            given.
+        before: the file held against that of ``--strategy-before``; None where none was given.
     """
     return SavedFile(
         path=saved.file.path,

@@ -214,7 +214,11 @@ def told_finding(finding: Finding, names: Mapping[str, str]) -> ToldFinding:
 
 
 def finding_edit(edit: Edit | None) -> FindingEdit | None:
-    """An edit, as every command that suggests one tells it."""
+    """An edit, as every command that suggests one tells it.
+
+    Args:
+        edit: of a line of Python or of a setting; None where there is none.
+    """
     if edit is None:
         return None
     if edit.setting:
@@ -223,5 +227,9 @@ def finding_edit(edit: Edit | None) -> FindingEdit | None:
 
 
 def edit_gain(gain: Gain | None) -> EditGain | None:
-    """What an edit is worth, as every command tells it."""
+    """What an edit is worth, as every command tells it.
+
+    Args:
+        gain: seconds a step, bytes of a device; None where nothing is known.
+    """
     return None if gain is None else EditGain(seconds=gain.seconds, bytes=gain.bytes)

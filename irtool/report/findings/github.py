@@ -16,7 +16,16 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def github_pieces(findings: Findings) -> Iterator[str]:
-    """A line a finding."""
+    """A line a finding.
+
+    Form: GitHub's workflow commands ``error``, ``warning`` and ``notice``.
+
+    Args:
+        findings: of one run of ``lint`` or ``gate``.
+
+    Yields:
+        the gravest first; equal findings of repeated layers as one.
+    """
     names = rule_names(findings)
     for group in alike(by_severity(findings.items)):
         finding = group.first

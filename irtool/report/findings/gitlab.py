@@ -16,7 +16,14 @@ _SEVERITIES = {"error": "critical", "warning": "major", "info": "info"}
 
 
 def gitlab_pieces(findings: Findings) -> Iterator[str]:
-    """A list with one object a finding; fingerprints are unique, as GitLab asks."""
+    """A list with one object a finding; fingerprints are unique, as GitLab asks.
+
+    Args:
+        findings: with the fingerprints that ``lint`` or ``gate`` gave them.
+
+    Yields:
+        pieces that make one JSON text.
+    """
     items = (
         {
             "description": escape(_description(finding)),

@@ -13,7 +13,16 @@ from irtool.report.text import escape
 def junit_pieces(
     findings: Findings, files: tuple[str, ...] = (), command: str = "lint"
 ) -> Iterator[str]:
-    """One document; ``files`` are all dumps that were looked at, by a ``command``."""
+    """One document: a suite a dump, a failed test a finding.
+
+    Args:
+        findings: of one run of a command.
+        files: all dumps that were looked at: one without findings gets a test that passed.
+        command: what looked at them, for the name of the document.
+
+    Yields:
+        pieces that make one XML text.
+    """
     names = rule_names(findings)
     suites: dict[str, list[Finding]] = {file: [] for file in files}
     for finding in findings.items:

@@ -24,7 +24,11 @@ class Spot:
 
 
 def primary(finding: Finding) -> Spot:
-    """The user's line of Python, so that a review shows it there; else the dump's."""
+    """The user's line of Python, so that a review shows it there; else the dump's.
+
+    Args:
+        finding: with or without a line of Python.
+    """
     source = finding.source
     if source is None:
         return dump_spot(finding)
@@ -33,14 +37,23 @@ def primary(finding: Finding) -> Spot:
 
 
 def dump_spot(finding: Finding) -> Spot:
-    """The statement in the dump."""
+    """The statement in the dump.
+
+    Args:
+        finding: its columns are those of the operator; one of the whole file is put at line 1.
+    """
     if not finding.line:
         return Spot(finding.file, 1)
     return Spot(finding.file, finding.line, finding.column, None, finding.end_column)
 
 
 def seen(finding: Finding, most: int = 8) -> list[str]:
-    """Other places of a finding, what comes of it among them, one a line."""
+    """Other places of a finding, what comes of it among them, one a line.
+
+    Args:
+        finding: with its related places.
+        most: places that are listed; a last line counts the others.
+    """
     lines = [
         f"{relative(place.file)}:{place.line}:{place.column}: {place.message}"
         for place in finding.related[:most]
@@ -50,7 +63,12 @@ def seen(finding: Finding, most: int = 8) -> list[str]:
 
 
 def consequences(finding: Finding, most: int = 4) -> str:
-    """What comes of a finding, in one line; "" where nothing is told to."""
+    """What comes of a finding, in one line; "" where nothing is told to.
+
+    Args:
+        finding: with its related places.
+        most: consequences that are named; the others are counted.
+    """
     effects = [
         place.message.removeprefix(CONSEQUENCE)
         for place in finding.related
@@ -61,7 +79,11 @@ def consequences(finding: Finding, most: int = 4) -> str:
 
 
 def relative(path: str) -> str:
-    """A path from the current folder, with slashes, if it lies below it."""
+    """A path from the current folder, with slashes, if it lies below it.
+
+    Args:
+        path: of a file, or a name in angle brackets (``<stdin>``), which stays as it is.
+    """
     if path.startswith("<") or not path:
         return path
     full = os.path.abspath(path)
@@ -71,7 +93,11 @@ def relative(path: str) -> str:
 
 
 def uri(path: str) -> str:
-    """A path as a URI reference, relative if it lies below the current folder."""
+    """A path as a URI reference, relative if it lies below the current folder.
+
+    Args:
+        path: of a file; absolute ones elsewhere become ``file://`` URIs.
+    """
     shown = relative(path)
     if os.path.isabs(path) and shown == path.replace(os.sep, "/"):
         return f"file://{quote(shown)}"
@@ -79,19 +105,31 @@ def uri(path: str) -> str:
 
 
 def severity_counts(findings: Iterable[Finding]) -> dict[str, int]:
-    """Findings by severity, the gravest first; those that there are none of too."""
+    """Findings by severity, the gravest first; those that there are none of too.
+
+    Args:
+        findings: in any order.
+    """
     counts = Counter(finding.severity for finding in findings)
     return {severity: counts[severity] for severity in SEVERITIES}
 
 
 def code_counts(findings: Iterable[Finding]) -> dict[str, int]:
-    """Findings by code, the most frequent first."""
+    """Findings by code, the most frequent first.
+
+    Args:
+        findings: in any order; codes that are as frequent stand by name.
+    """
     counts = Counter(finding.code for finding in findings)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def by_severity(findings: Iterable[Finding]) -> list[Finding]:
-    """The gravest first; otherwise in their order."""
+    """The gravest first; otherwise in their order.
+
+    Args:
+        findings: in the order that shall hold within a severity.
+    """
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
@@ -104,7 +142,14 @@ class Alike:
 
 
 def alike(findings: Sequence[Finding]) -> list[Alike]:
-    """Findings in groups of which each is told once: a mistake in a layer that repeats."""
+    """Findings in groups of which each is told once: a mistake in a layer that repeats.
+
+    Args:
+        findings: equal are those of one code, severity, message, line of Python and fix.
+
+    Returns:
+        groups in the order of their first findings.
+    """
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         source = finding.source
@@ -115,5 +160,9 @@ def alike(findings: Sequence[Finding]) -> list[Alike]:
 
 
 def rule_names(findings: Findings) -> dict[str, str]:
-    """The rules' names by code."""
+    """The rules' names by code.
+
+    Args:
+        findings: with the rules that were asked.
+    """
     return {rule.code: rule.name for rule in findings.rules}

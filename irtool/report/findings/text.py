@@ -44,7 +44,16 @@ class TextStyle:
 
 
 def text_pieces(findings: Findings, style: TextStyle) -> Iterator[str]:
-    """The report."""
+    """Each group of equal findings with its statement and what to do, then how many there are.
+
+    Args:
+        findings: of one run of ``lint`` or ``gate``.
+        style: width in characters, colour, groups that are shown (0: all), whether codes are
+            counted.
+
+    Yields:
+        pieces with their line ends, the gravest findings first.
+    """
     groups = alike(by_severity(findings.items))
     most = MOST_GROUPS if style.limit is None else style.limit or len(groups)
     for group in groups[:most]:
@@ -58,7 +67,12 @@ def text_pieces(findings: Findings, style: TextStyle) -> Iterator[str]:
 
 
 def concise_pieces(findings: Findings, style: TextStyle) -> Iterator[str]:
-    """A line a finding."""
+    """A line a finding: ``FILE:LINE:COL: severity[CODE]: message``.
+
+    Args:
+        findings: told in their own order, equal ones each.
+        style: whether in colour, and whether codes are counted at the end.
+    """
     for finding in findings.items:
         source = finding.source
         elsewhere = source is not None and source.path != finding.file
@@ -103,7 +117,11 @@ def _facts(group: Alike) -> Iterator[tuple[str, str]]:
 
 
 def gain_text(gain: Gain) -> str:
-    """``12 ms a step, 1.5 MiB``: what is known of it."""
+    """``12 ms a step, 1.5 MiB a device``: what is known of it.
+
+    Args:
+        gain: what an edit is worth; "" where neither is known.
+    """
     known = ("" if gain.seconds is None else f"{seconds_text(gain.seconds)} a step",
              "" if gain.bytes is None else f"{bytes_text(gain.bytes)} a device")  # fmt: skip
     return ", ".join(filter(None, known))
@@ -161,7 +179,14 @@ def statistics_text(findings: Findings) -> str:
 
 
 def summary_text(findings: Findings) -> str:
-    """How many findings, what was left out, and which rules could not look."""
+    """How many findings, what was left out, and which rules could not look.
+
+    Args:
+        findings: of one run of ``lint`` or ``gate``.
+
+    Returns:
+        lines with their ends; the first holds the counts.
+    """
     where = plural(findings.files, "dump")
     if findings.compilations > 1:
         where += f" of {plural(findings.compilations, 'compilation')}"
@@ -220,7 +245,7 @@ def silenced_lines(silenced: Sequence[Silenced]) -> list[str]:
 
 
 def _codes_text(codes: Sequence[str]) -> str:
-    """``COM001, COM004-COM006``."""
+    """Codes in their order, runs of three and more joined: ``COM001, COM004-COM006``."""
     runs: list[list[str]] = []
     for code in sorted(set(codes)):
         last = runs[-1][-1] if runs else ""

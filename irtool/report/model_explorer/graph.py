@@ -27,7 +27,12 @@ Object = dict[str, object]
 
 
 def graph_collection(label: str, graphs: Sequence[Object]) -> Object:
-    """One file of graphs."""
+    """One file of graphs.
+
+    Args:
+        label: what Model Explorer calls it.
+        graphs: what :func:`model_explorer_graph` makes.
+    """
     return {"label": escape(label), "graphs": list(graphs)}
 
 
@@ -51,7 +56,11 @@ def model_explorer_graph(material: Material, id: str, report: CheckResult | None
 
 
 def leaf_keys(material: Material) -> dict[Leaf, str]:
-    """Ids of nodes: ``57:%12`` (line and id), numbered where a statement runs several times."""
+    """Ids of nodes: ``57:%12`` (line and id), numbered where a statement runs several times.
+
+    Args:
+        material: what may be drawn; of several joined dumps the name of the dump stands first.
+    """
     seen: Counter[str] = Counter()
     by_leaf: dict[Leaf, str] = {}
     for leaf in material.leaves:

@@ -23,7 +23,7 @@ from irtool.syntax.load import load
 
 
 class MindSporeDump(Adapter):
-    """Opens ``.ir`` dumps."""
+    """The adapter that opens ``.ir`` dumps in Model Explorer."""
 
     metadata: ClassVar[Any] = AdapterMetadata(
         id="irtool",

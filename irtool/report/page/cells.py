@@ -22,7 +22,12 @@ def cell_parts(cell: Cell, column: Column) -> tuple[str, float | None, str | Non
 
 
 def shown_text(cell: Cell, column: Column) -> str:
-    """A cell as harmless text, whose lines stay lines."""
+    """A cell as harmless text, whose lines stay lines.
+
+    Args:
+        cell: the cell.
+        column: that it stands in: numbers are in its unit.
+    """
     if isinstance(cell, str):
         return "\n".join(map(escape, cell.split("\n")))
     return cell_text(cell, column.unit)

@@ -85,10 +85,21 @@ def line_chart(
     height: int = 300,
     names: Sequence[str] = (),
 ) -> str:
-    """Curves over one axis from zero; ``limit`` draws a level that should not be passed.
+    """Curves over one axis from zero.
 
-    ``names`` are those of the places 1, 2, … where these are no numbers: written below the axis,
-    and with each value where the pointer rests on it.
+    Args:
+        series: curves of values that are not negative.
+        x_title: below the horizontal axis.
+        y_title: above the vertical axis.
+        kind: unit of the values.
+        marks: places on the horizontal axis with a line and a word.
+        limit: draws a level that should not be passed; None: none.
+        height: of the picture, in pixels.
+        names: those of the places 1, 2, … where these are no numbers: written below the axis, and
+            with each value where the pointer rests on it.
+
+    Returns:
+        an ``<svg>`` element; it says so where there is no point to draw.
     """
     points = [point for item in series for point in item.points]
     if not points:
@@ -130,7 +141,16 @@ def line_chart(
 
 
 def timeline(lanes: Sequence[Lane], kind: Unit = "seconds", names: Sequence[str] = ()) -> str:
-    """Lanes of spans over time; ``names`` are those of the series, for the legend."""
+    """Lanes of spans over time.
+
+    Args:
+        lanes: from the top down; the earliest span begins at the left edge.
+        kind: unit of beginnings and ends.
+        names: those of the series, for the legend; none: no legend.
+
+    Returns:
+        an ``<svg>`` element; it says so where there is no span to draw.
+    """
     ends = [span.end for lane in lanes for span in lane.spans]
     if not ends:
         return nothing_to_draw()
@@ -167,8 +187,18 @@ def heat_map(
 ) -> str:
     """A matrix of non-negative values, darker for more; None stays empty.
 
+    Args:
+        rows: their names, from the top down.
+        columns: their names, from the left.
+        values: a row of values for each of ``rows``; 0 stays empty as well.
+        kind: unit of the values.
+
+    Returns:
+        an ``<svg>`` element.
+
     Raises:
-        ValueError: ``values`` has not one row for each of ``rows``.
+        ValueError: ``values`` has not one row for each of ``rows``, or a row not one value for each
+            of ``columns``.
     """
     if len(values) != len(rows) or any(len(row) != len(columns) for row in values):
         raise ValueError("a heat map needs a value for each row and column")
@@ -207,7 +237,16 @@ def heat_map(
 def bars(
     rows: Sequence[tuple[str, Sequence[float]]], kind: Unit = "number", names: Sequence[str] = ()
 ) -> str:
-    """Horizontal bars, one a row, made of parts side by side; ``names`` are those of the parts."""
+    """Horizontal bars, one a row, made of parts side by side.
+
+    Args:
+        rows: name and values of each; parts that are not above 0 are not drawn.
+        kind: unit of the values; their sum is written behind the bar.
+        names: those of the parts, for the legend.
+
+    Returns:
+        an ``<svg>`` element.
+    """
     totals = [sum(parts) for _, parts in rows]
     most = max(totals, default=0) or 1
     left = 20 + _CHAR * min(30, max((len(name) for name, _ in rows), default=0))

@@ -31,6 +31,9 @@ class NoPicture(ValueError):
 def clean_svg(text: str) -> str:
     """The picture's drawing elements and attributes; scripts, styles and links are left out.
 
+    Args:
+        text: an svg document, or an ``<svg>`` element; what stands before it is left out.
+
     Raises:
         NoPicture: it is not one well-formed ``svg`` element.
     """

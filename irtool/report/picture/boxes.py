@@ -32,7 +32,16 @@ def leaf_box(
     overlays: Sequence[Overlay],
     report: CheckResult | None,
 ) -> Box:
-    """The box of one statement or parameter; ``same`` are the leaves that it stands for."""
+    """The box of one statement or parameter.
+
+    Args:
+        leaf: what is drawn.
+        same: the leaves of all repeats that it stands for, itself among them.
+        frame: id of the frame that it stands in.
+        repeats: how often what it shows is there.
+        overlays: whose marks of its nodes the box takes.
+        report: what ``check`` says of the dump; gives slices.
+    """
     nodes = tuple(item.node for item in same if item.node is not None)
     node = leaf.node
     if node is None:
@@ -72,7 +81,17 @@ def scope_box(
     repeats: int,
     overlays: Sequence[Overlay],
 ) -> Box:
-    """The box of a closed frame: ``leaves`` of one repeat, ``behind`` those of all."""
+    """The box of a closed frame.
+
+    Args:
+        id: of the box.
+        title: of the frame.
+        leaves: those of one repeat: they are counted and named.
+        behind: those of all repeats: overlays mark them.
+        frame: id of the frame that it stands in.
+        repeats: how many frames of equal structure it stands for.
+        overlays: whose marks of its nodes the box takes.
+    """
     nodes = [leaf.node for leaf in leaves if leaf.node is not None]
     everything = tuple(leaf.node for leaf in behind if leaf.node is not None)
     operators = Counter(node.op for node in nodes)
@@ -109,7 +128,11 @@ def scope_box(
 
 
 def class_of(node: Node) -> str:
-    """Key of the class that colours a statement; what redistributes stands out from other moves."""
+    """Key of the class that colours a statement; what redistributes stands out from other moves.
+
+    Args:
+        node: of a dump; MindSpore names what it inserts ``redistribution_…``.
+    """
     name = node.instance_name or ""
     if name.removeprefix("grad_").startswith("redistribution_"):
         return REDISTRIBUTES.key
@@ -117,7 +140,12 @@ def class_of(node: Node) -> str:
 
 
 def wrapped(items: Sequence[str], width: int = WIDTH) -> tuple[str, ...]:
-    """Items joined by commas, in lines of at most ``width`` characters where words allow."""
+    """Items joined by commas, in lines of at most ``width`` characters where words allow.
+
+    Args:
+        items: none of them is broken.
+        width: in characters, the comma at the end of a line not counted.
+    """
     lines: list[str] = []
     for item in items:
         if lines and len(lines[-1]) + 2 + len(item) <= width:
@@ -174,7 +202,11 @@ def _facts(node: Node, report: CheckResult | None) -> tuple[str, ...]:
 
 
 def short_parameter(name: str) -> str:
-    """``…q.weight`` for ``blocks.0…23.q.weight``: the frame around it says the rest."""
+    """``…q.weight`` for ``blocks.0…23.q.weight``: the frame around it says the rest.
+
+    Args:
+        name: of a parameter, or of those of all repeats.
+    """
     parts = name.split(".")
     if len(name) <= 20 or len(parts) < 3:
         return shortened(name, WIDTH)
@@ -182,6 +214,10 @@ def short_parameter(name: str) -> str:
 
 
 def repeated_name(same: Sequence[Leaf]) -> str:
-    """One name for the leaves of all repeats: ``blocks.0…23.q.weight``."""
+    """One name for the leaves of all repeats: ``blocks.0…23.q.weight``.
+
+    Args:
+        same: the leaves, in any order.
+    """
     names = sorted({leaf.name for leaf in same}, key=natural)
     return range_title(names) if names else ""

@@ -59,6 +59,12 @@ def picture(
 ) -> Picture:
     """Choose what is opened and folded, and make boxes and edges of it.
 
+    Args:
+        material: what may be drawn.
+        wishes: which scopes are opened, how many boxes there may be, …; None: the usual ones.
+        overlays: what other commands found, as marks on boxes.
+        report: what ``check`` says of the dump; gives slices in boxes.
+
     Raises:
         NoSuchScope: a scope to expand is not there.
     """
@@ -313,7 +319,11 @@ def drawn_nodes(picture: Picture) -> set[Node]:
 
 
 def communicates(node: Node) -> bool:
-    """Whether a statement is a collective."""
+    """Whether a statement is a collective.
+
+    Args:
+        node: of a dump.
+    """
     return node.op in COMMUNICATION
 
 

@@ -17,6 +17,13 @@ def find_leaves(material: Material, text: str) -> list[Leaf]:
     """Leaves that a name means: ``%12``, ``@graph:%12``, a debug, full, instance or parameter name.
 
     The most exact way in which the text names anything decides; a part of a name comes last.
+
+    Args:
+        material: what may be drawn.
+        text: the name; operators are found in any case of letters.
+
+    Returns:
+        in the order of the material; empty where nothing has this name.
     """
     graph, _, id = text.rpartition(":") if text.startswith("@") else ("", "", text)
     tests: tuple[Callable[[Leaf], bool], ...] = (
@@ -45,7 +52,13 @@ def _names(leaf: Leaf) -> tuple[str, ...]:
 
 
 def around(material: Material, centres: Iterable[Leaf], radius: int) -> Material:
-    """What is at most ``radius`` steps away, along edges in either direction."""
+    """What is at most ``radius`` steps away, along edges in either direction.
+
+    Args:
+        material: what may be drawn.
+        centres: where steps are counted from.
+        radius: steps; other users of a parameter that is reached are not followed.
+    """
     distance = dict.fromkeys(centres, 0)
     pending = deque(distance)
     while pending:
@@ -63,7 +76,13 @@ def around(material: Material, centres: Iterable[Leaf], radius: int) -> Material
 
 
 def between(material: Material, starts: Collection[Leaf], ends: Collection[Leaf]) -> Material:
-    """Everything on a path from one of ``starts`` to one of ``ends``; empty if there is none."""
+    """Everything on a path from one of ``starts`` to one of ``ends``; empty if there is none.
+
+    Args:
+        material: what may be drawn.
+        starts: leaves; paths run along edges from them.
+        ends: leaves that paths lead to.
+    """
     after = _reached(starts, lambda leaf: [link.head for link in material.out_of[leaf]])
     before = _reached(ends, lambda leaf: [link.tail for link in material.into[leaf]])
     return material.part(after & before)
@@ -81,7 +100,15 @@ def _reached(starts: Iterable[Leaf], step: Callable[[Leaf], list[Leaf]]) -> set[
 
 
 def where(material: Material, chosen: Collection[Leaf]) -> Material:
-    """Chosen leaves alone, with lines where values get from one to another through others."""
+    """Chosen leaves alone, with lines where values get from one to another through others.
+
+    Args:
+        material: what may be drawn.
+        chosen: leaves of it.
+
+    Returns:
+        a line through others says through how many; ways longer than 64 steps are not followed.
+    """
     kept = set(chosen)
     links: list[Link] = []
     for head in kept:

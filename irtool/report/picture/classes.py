@@ -58,7 +58,11 @@ BY_KEY = {item.key: item for item in CLASSES}
 
 @lru_cache(maxsize=4096)
 def operator_class(op: str) -> OperatorClass:
-    """The class of an operator: by what it is for, else by what the table says that it computes."""
+    """The class of an operator: by what it is for, else by what the table says that it computes.
+
+    Args:
+        op: the primitive's name; one that the table lacks is taken for the one most like it.
+    """
     if op in COMMUNICATION:
         return COMMUNICATES
     if op in PLUMBING:

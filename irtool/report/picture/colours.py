@@ -47,7 +47,15 @@ class Colouring:
 
 
 def colouring(picture: Picture, overlays: Sequence[Overlay] = ()) -> Colouring:
-    """The colours that ``picture.colour_by`` asks for."""
+    """The colours that ``picture.colour_by`` asks for.
+
+    Args:
+        picture: coloured by ``op``, ``strategy``, ``stage``, ``bytes`` or the topic of an overlay.
+        overlays: with the units and titles of the marks in its boxes.
+
+    Raises:
+        LookupError: it asks for the colours of an overlay that is not there.
+    """
     by = picture.colour_by
     if by == "op":
         return _by_class(picture)
@@ -127,13 +135,22 @@ def _by_value(picture: Picture, values: Sequence[float | None], title: str, unit
 
 
 def value_text(value: float | None, unit: str) -> str:
-    """A number with its unit: ``1.5 MiB``, ``12.3 ms``, ``0.031``."""
+    """A number with its unit: ``1.5 MiB``, ``12.3 ms``, ``0.031``.
+
+    Args:
+        value: in the unit itself; None is written as unknown.
+        unit: ``bytes``, ``seconds`` or any word, which is written behind the number.
+    """
     if value is None or unit in ("bytes", "seconds"):
         return quantity_text(value, "bytes" if unit == "bytes" else "seconds")
     return f"{value:.3g} {unit}".rstrip()
 
 
 def severities_in(boxes: Sequence[Box]) -> list[OverlaySeverity]:
-    """Severities that occur, the worst first."""
+    """Severities that occur, the worst first.
+
+    Args:
+        boxes: with the marks of all overlays.
+    """
     there = {mark.severity for box in boxes for _, mark in box.marks}
     return [severity for severity in SEVERITIES if severity in there]

@@ -41,7 +41,15 @@ ALIGNMENTS: tuple[Alignment, ...] = ("level", "near", "none")
 
 
 def dot_text(picture: Picture, overlays: Sequence[Overlay] = ()) -> str:
-    """The picture as graphviz's source text."""
+    """The picture as graphviz's source text.
+
+    Args:
+        picture: what is drawn.
+        overlays: their units and titles; the marks are in the boxes already.
+
+    Raises:
+        LookupError: colours by an overlay that is not there.
+    """
     return dot_graph(picture, overlays).source
 
 

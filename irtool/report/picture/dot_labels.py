@@ -15,12 +15,20 @@ _COLUMNS = 4
 
 
 def html(text: str) -> str:
-    """Text inside graphviz's html-like labels: nothing in it is markup or steers a terminal."""
+    """Text inside graphviz's html-like labels: nothing in it is markup or steers a terminal.
+
+    Args:
+        text: as it is; an empty one becomes a blank, which graphviz asks for.
+    """
     return escape_html(escape(text), quote=True) or " "
 
 
 def plain(text: str) -> str:
-    """Text of a quoted attribute: backslashes and entities stay what they are."""
+    """Text of a quoted attribute: backslashes and entities stay what they are.
+
+    Args:
+        text: as it is; line feeds become graphviz's, and long lines are cut in the middle.
+    """
     lines = (
         escape_html(shortened(escape(line), _LONGEST), quote=False) for line in text.split("\n")
     )
@@ -28,7 +36,11 @@ def plain(text: str) -> str:
 
 
 def run_html(run: Run) -> str:
-    """Text of one look; nothing for no text."""
+    """Text of one look; nothing for no text.
+
+    Args:
+        run: a text with size, weight and colour; an empty one without a size becomes a blank.
+    """
     if not run.text:
         return html("") if run.size is None else ""
     text = f"<B>{html(run.text)}</B>" if run.bold else html(run.text)
@@ -38,7 +50,16 @@ def run_html(run: Run) -> str:
 
 
 def head_label(picture: Picture, colours: Colouring, crowded: bool) -> str:
-    """Title and legend, as one table above the picture."""
+    """Title and legend, as one table above the picture.
+
+    Args:
+        picture: its title, notes and counts are written.
+        colours: what they mean.
+        crowded: whether ties are shown by height alone.
+
+    Returns:
+        an html-like label, its angle brackets included.
+    """
     title = html(shortened(picture.title, 110))
     rows = [_wide(f'<B><FONT POINT-SIZE="18">{title}</FONT></B>')]
     notes = (counts_text(picture), *picture.notes)

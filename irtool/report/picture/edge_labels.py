@@ -60,7 +60,12 @@ class EdgeLabels:
 
 
 def shape_text(dimensions: tuple[int, ...] | None) -> str:
-    """``8192×1024``; ``?`` for a dimension that is not known; ``scalar`` for none."""
+    """``8192×1024``; ``?`` for a dimension that is not known; ``scalar`` for none.
+
+    Args:
+        dimensions: negative ones are not known; "" is written where there are none at all to know
+            (None).
+    """
     if dimensions is None:
         return ""
     if not dimensions:

@@ -175,7 +175,12 @@ def _lateness(unit: Unit) -> int:
 
 
 def names(path: str, text: str) -> bool:
-    """Whether ``text`` occurs in a path at a boundary: ``3-Block`` is not in ``13-Block``."""
+    """Whether ``text`` occurs in a path at a boundary: ``3-Block`` is not in ``13-Block``.
+
+    Args:
+        path: names of scopes, joined by slashes.
+        text: a part of such a path; only numbers have to be whole.
+    """
     start = path.find(text)
     while start >= 0:
         before, after = path[start - 1 : start] if start else "", path[start + len(text) :][:1]

@@ -73,7 +73,12 @@ class Lanes:
                 graph.node(f"base_{frame}", **_POINT)
 
     def arrange(self, graph: Digraph, ranking: Ranking) -> None:
-        """Write the rows."""
+        """Write the rows of loose points that hold the lanes in their places.
+
+        Args:
+            graph: that the points and the lines between them are written into.
+            ranking: which boxes stand below which, so that stages piled up keep apart.
+        """
         if not self._held:
             return
         for row in self._rows:

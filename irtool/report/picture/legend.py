@@ -31,7 +31,11 @@ _LINES = (
 
 
 def counts_text(picture: Picture) -> str:
-    """How much of a dump the picture shows."""
+    """How much of a dump the picture shows.
+
+    Args:
+        picture: with the numbers of statements shown, hidden and not asked for.
+    """
     boxes = sum(box.kind not in ("parameter", "input") for box in picture.boxes)
     text = f"{plural(picture.shown, 'operator')} in {count_text(boxes)} box{'es' * (boxes != 1)}"
     if picture.hidden:
@@ -42,7 +46,13 @@ def counts_text(picture: Picture) -> str:
 
 
 def legend_rows(picture: Picture, colours: Colouring, crowded: bool = False) -> list[LegendRow]:
-    """Rows of the legend, colours first; ``crowded`` pictures show ties by height alone."""
+    """Rows of the legend, colours first.
+
+    Args:
+        picture: only what it holds is explained.
+        colours: with their own rows.
+        crowded: whether the picture has so many boxes that ties are shown by height alone.
+    """
     kinds = {box.kind for box in picture.boxes}
     lines = {edge.kind for edge in picture.edges}
     rows = list(colours.rows)

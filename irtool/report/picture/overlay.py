@@ -69,6 +69,13 @@ class Overlay:
 
 
 def worst(severities: Iterable[OverlaySeverity | None]) -> OverlaySeverity | None:
-    """The one that must not be overlooked."""
+    """The one that must not be overlooked.
+
+    Args:
+        severities: None where a mark has none.
+
+    Returns:
+        None where none has any.
+    """
     there = set(severities)
     return next((item for item in _WORST if item in there), None)

@@ -15,7 +15,11 @@ _ALONE = re.compile(r"(?<![A-Za-z\d])\d+")
 
 
 def scope_place(node: Node) -> tuple[str, ...]:
-    """``Gradients/Default/net/0-Block/Grad_MatMul`` stands at ``net / 0-Block``."""
+    """``Gradients/Default/net/0-Block/Grad_MatMul`` stands at ``net / 0-Block``.
+
+    Args:
+        node: of a dump; one without a scope stands nowhere (empty).
+    """
     return _parts(node.scope) if node.scope else ()
 
 
@@ -35,7 +39,11 @@ def _parts(scope: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def parameter_place(name: str) -> tuple[str, ...]:
-    """``blocks.3.q.weight`` stands at ``blocks.3 / q``, and so does the sum of its gradients."""
+    """``blocks.3.q.weight`` stands at ``blocks.3 / q``, and so does the sum of its gradients.
+
+    Args:
+        name: of a parameter; the last part, which is its own, is left out.
+    """
     parts: list[str] = []
     for part in name.removeprefix(ACCUMULATED).split(".")[:-1]:
         if part.isdecimal() and parts:
@@ -47,19 +55,31 @@ def parameter_place(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def pattern(name: str) -> str:
-    """A name with its numbers left out: equal for ``3-Block`` and ``12-Block``."""
+    """A name with its numbers left out: equal for ``3-Block`` and ``12-Block``.
+
+    Args:
+        name: of a scope.
+    """
     return _NUMBERS.sub("#", name)
 
 
 @lru_cache(maxsize=8192)
 def is_numbered(name: str) -> bool:
-    """Whether a number stands by itself in it, as in ``3-Block``; in ``norm1-Norm`` it doesn't."""
+    """Whether a number stands by itself in it, as in ``3-Block``; in ``norm1-Norm`` it doesn't.
+
+    Args:
+        name: of a scope.
+    """
     return _ALONE.search(name) is not None
 
 
 @lru_cache(maxsize=8192)
 def natural(name: str) -> tuple[tuple[int, str], ...]:
-    """A key that sorts ``2-Block`` before ``10-Block``."""
+    """A key that sorts ``2-Block`` before ``10-Block``.
+
+    Args:
+        name: of any form; numbers of more than 18 digits sort as text.
+    """
     parts = re.findall(r"\d{1,18}|\D+|\d+", name)
     return tuple(
         (int(part), "") if part[:1].isdecimal() and len(part) < 19 else (0, part) for part in parts
@@ -67,7 +87,11 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
 
 
 def range_title(names: list[str]) -> str:
-    """``0…23-Block`` for blocks 0 to 23; the first and last name where numbers don't tell."""
+    """``0…23-Block`` for blocks 0 to 23; the first and last name where numbers don't tell.
+
+    Args:
+        names: one or more, in the order in which they shall be told.
+    """
     if len(names) == 1:
         return names[0]
     first, last = names[0], names[-1]

@@ -99,7 +99,13 @@ def name_updates(leaves: Sequence[Leaf], links: Iterable[Link], names: dict[Leaf
 
 
 def place_parameter(leaf: Leaf, users: Sequence[Leaf]) -> None:
-    """A parameter stands where the forward pass uses it: in the scope that all its users share."""
+    """A parameter stands where the forward pass uses it: in the scope that all its users share.
+
+    Args:
+        leaf: the parameter; its lane, stage, micro-batch and place are set.
+        users: what takes it; where there is none in the forward pass, those of the first phase
+            count that uses it.
+    """
     for lane in ("forward", "recompute", "backward", "optimizer", "other"):
         there = [user for user in users if user.lane == lane]
         if not there:

@@ -124,12 +124,21 @@ class Ranking:
 
 
 def is_tie(edge: Edge) -> bool:
-    """Whether an edge only says that two boxes belong together."""
+    """Whether an edge only says that two boxes belong together.
+
+    Args:
+        edge: of a picture.
+    """
     return edge.kind in ("tie", "recompute")
 
 
 def same_lane(tail: Box, head: Box) -> bool:
-    """Whether two boxes stand in one lane; what is of no phase stands with the forward pass."""
+    """Whether two boxes stand in one lane; what is of no phase stands with the forward pass.
+
+    Args:
+        tail: a box of a picture.
+        head: another one; boxes of two joined dumps never share a lane.
+    """
     first, second = ("forward" if box.lane == "other" else box.lane for box in (tail, head))
     return first == second and tail.source == head.source
 
@@ -138,6 +147,14 @@ def upper_and_lower(edge: Edge, tail: Box, head: Box) -> tuple[Box, Box]:
     """Which end of an edge shall stand above the other one.
 
     The backward pass runs up. What one stage sends to the next leads down, in the backward pass up.
+
+    Args:
+        edge: of a picture.
+        tail: the box that it comes from.
+        head: the box that it goes to.
+
+    Returns:
+        the upper and the lower one.
     """
     if edge.kind == "transfer" and None not in (tail.stage, head.stage):
         turned = (tail.stage or 0) > (head.stage or 0)

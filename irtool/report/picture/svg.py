@@ -42,6 +42,10 @@ def svg_text(picture: Picture, overlays: Sequence[Overlay] = ()) -> str:
     Lines between an operator and what belongs to it (its gradient, its copy) are not drawn: they
     would cross everything between the lanes.
 
+    Args:
+        picture: what is drawn.
+        overlays: their units and titles; the marks are in the boxes already.
+
     Raises:
         LookupError: colours by an overlay that is not there.
     """

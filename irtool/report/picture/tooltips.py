@@ -9,14 +9,30 @@ _MOST_NODES = 6
 
 
 def edge_tooltip(edge: Edge, tail: Box, head: Box) -> str:
-    """From where to where, and what."""
+    """From where to where, and what.
+
+    Args:
+        edge: of a picture.
+        tail: the box that it comes from.
+        head: the box that it goes to.
+
+    Returns:
+        lines of text, not yet escaped.
+    """
     note = f"\n{edge.note}" if edge.note else ""
     what = " · ".join(filter(None, (edge.label, bytes_text(edge.bytes) if edge.bytes else "")))
     return f"{tail.title} → {head.title}\n{what}{note}".rstrip()
 
 
 def box_tooltip(box: Box) -> str:
-    """What a box holds, and where its statements stand in the dump."""
+    """What a box holds, and where its statements stand in the dump.
+
+    Args:
+        box: of a picture; its first statements are listed, the others counted.
+
+    Returns:
+        lines of text, not yet escaped.
+    """
     lines = [f"{box.title}" + (f" × {box.repeats}" if box.repeats > 1 else ""), *box.lines]
     if box.strategy:
         lines.append(f"strategy {box.strategy}")

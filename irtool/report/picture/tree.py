@@ -125,7 +125,11 @@ def _divide(scope: Scope, most: int) -> None:
 
 
 def in_order(scopes: Iterable[Scope]) -> list[Scope]:
-    """Frames from left to right: lanes by phase, others by number."""
+    """Frames from left to right: lanes by phase, others by number.
+
+    Args:
+        scopes: the frames in one frame.
+    """
     lanes = {name: index for index, name in enumerate(LANES)}
     return sorted(scopes, key=lambda scope: (lanes.get(scope.name, 9), natural(scope.name)))
 
@@ -187,7 +191,16 @@ def runs(some: Sequence[Scope], members: Sequence[Scope]) -> list[list[Scope]]:
 
 
 def leaf_signatures(scope: Scope, into: Mapping[Leaf, list[Link]], label: Label) -> dict[Leaf, int]:
-    """A number for each leaf in a frame, equal where what leads to it inside the frame is equal."""
+    """A number for each leaf in a frame, equal where what leads to it inside the frame is equal.
+
+    Args:
+        scope: the frame; names of inner frames count without their numbers.
+        into: what leads to each leaf; edges that only order do not count.
+        label: what has to be equal of two leaves themselves.
+
+    Returns:
+        numbers that can be compared between frames, in this process only.
+    """
     placed: list[tuple[Leaf, tuple[str, ...]]] = []
     pending: list[tuple[Scope, tuple[str, ...]]] = [(scope, ())]
     while pending:

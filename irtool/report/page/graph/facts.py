@@ -21,7 +21,16 @@ _MOST_LOCATIONS = 12
 
 
 def node_facts(node: Node, phase: str, report: OperatorReport | None = None) -> Iterator[Fact]:
-    """Everything that a statement says, and what ``check`` found for it."""
+    """Everything that a statement says, and what ``check`` found for it.
+
+    Args:
+        node: of a dump.
+        phase: of the step: forward, backward, ….
+        report: of ``check``; None where it was not asked, or says nothing of the node.
+
+    Yields:
+        label and value, only of what is known.
+    """
     yield "phase", phase
     if node.scope:
         yield "scope", node.scope
@@ -133,7 +142,16 @@ def _locations(node: Node) -> Iterator[Fact]:
 def parameter_facts(
     parameter: GraphParameter, graph: str, report: ParameterReport | None = None
 ) -> Iterator[Fact]:
-    """What is known of a parameter."""
+    """What is known of a parameter.
+
+    Args:
+        parameter: of a graph.
+        graph: the name of that graph.
+        report: how ``check`` slices it; None where it was not asked, or says nothing of it.
+
+    Yields:
+        label and value, only of what is known.
+    """
     yield "name", parameter.name
     if parameter.type is not None:
         size = parameter.type.size

@@ -58,7 +58,13 @@ class Tree:
 
 
 def scope_path(node: Node, phase: Phase) -> Path:
-    """Where a node stands below its graph: phase, then the parts of its scope."""
+    """Where a node stands below its graph: phase, then the parts of its scope.
+
+    Args:
+        node: of a dump; words that the compiler adds (``Default``, ``Gradients``, ``recompute_``)
+            are left out.
+        phase: of the node; in the optimizer the names of the parameters that it updates follow.
+    """
     parts = [part for part in (node.scope or "").split("/") if part]
     if parts and parts[0] == "Gradients":
         del parts[0]
@@ -78,6 +84,13 @@ def gradient_paths(phases: Mapping[Node, Phase], ties: Iterable[Tie]) -> dict[No
 
     The scopes in the dump often name another layer, since the compiler makes the gradient of an
     operator once and uses it for all layers.
+
+    Args:
+        phases: of all nodes, in the order of the dump.
+        ties: forward to backward nodes.
+
+    Returns:
+        a path for each node that is tied, or that stands by one that is; others have none.
     """
     partners = {
         tie.right: tie.left
@@ -224,6 +237,16 @@ def parameter_paths(
 
     Only the phase (or graph) counts in which it is first taken; a weight that the forward pass
     takes stands there.
+
+    Args:
+        parameters: their numbers among the drawn things.
+        users: what takes a parameter or a hidden node, by number.
+        paths: of each thing.
+        hidden: whether a thing is not drawn.
+        phases: of each thing.
+
+    Returns:
+        nothing for a parameter that nobody takes.
     """
     by_parameter: dict[int, Path] = {}
     for parameter in parameters:

@@ -67,7 +67,7 @@ class Label:
 
 @dataclass(slots=True)
 class Layout:
-    """Where everything stands."""
+    """Where everything in a picture stands, in pixels from its left upper corner."""
 
     width: float
     height: float

@@ -27,7 +27,13 @@ def _letter(letter: str) -> float:
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """Width of a text in pixels, rather too much than too little."""
+    """Width of a text in pixels, rather too much than too little.
+
+    Args:
+        text: one line.
+        size: of the font, in pixels.
+        bold: letters are wider then.
+    """
     return sum(map(_letter, text)) * size * (_BOLD if bold else 1.0)
 
 
@@ -37,6 +43,11 @@ def run_width(run: Run, default: int = FONT_SIZE) -> float:
 
 
 def line_size(line: TextLine, default: int = FONT_SIZE) -> tuple[float, float]:
-    """Width and height of a line of texts."""
+    """Width and height of a line of texts.
+
+    Args:
+        line: texts side by side.
+        default: size of the font, in pixels, of those that have none of their own.
+    """
     height = max((run.size or default for run in line), default=default) * LINE_HEIGHT
     return sum(run_width(run, default) for run in line), height
