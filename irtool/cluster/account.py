@@ -70,7 +70,7 @@ class Account:
         return stays + self.gradients + max(freed, self.fused)
 
     def items(self) -> dict[str, int]:
-        """Numbers by name."""
+        """The bytes of each cause, by the name of the field that holds them."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
@@ -112,7 +112,16 @@ def _most(buffers: Iterable[Buffer], count: int) -> int:
 
 
 def fused_bytes(launches: Iterable[Launch]) -> int:
-    """Bytes of the largest buffer that a fused collective needs for its tensors side by side."""
+    """Bytes of the largest buffer that a fused collective needs for its tensors side by side.
+
+    Each tensor takes whole blocks of 1,024 bytes, and one more where it fills its blocks.
+
+    Args:
+        launches: of a step, before any is fused.
+
+    Returns:
+        0 where nothing is fused.
+    """
     known = list(launches)
     sizes = (
         sum((known[place].size // _FUSED_BLOCK + 1) * _FUSED_BLOCK for place in places)
@@ -123,7 +132,14 @@ def fused_bytes(launches: Iterable[Launch]) -> int:
 
 
 def buffer_bytes(buffer: Buffer) -> int | None:
-    """Bytes of a buffer's tensor, as no backend rounds them."""
+    """Bytes of a buffer's tensor, as no backend rounds them.
+
+    Args:
+        buffer: one result of a launch.
+
+    Returns:
+        None where the dump does not tell its type, or a dimension is not known.
+    """
     output = buffer.node.node.output_type
     tensors = output.tensors if output is not None else ()
     if buffer.index >= len(tensors):
@@ -132,7 +148,14 @@ def buffer_bytes(buffer: Buffer) -> int | None:
 
 
 def static_bytes(item: StaticTensor) -> int | None:
-    """Bytes of a tensor that stays, as no backend rounds them."""
+    """Bytes of a tensor that stays, as no backend rounds them.
+
+    Args:
+        item: a parameter or a constant.
+
+    Returns:
+        None where a dimension is not known.
+    """
     return None if item.shape is None else _bytes(item.dtype, item.shape)
 
 

@@ -63,7 +63,14 @@ def _hands_on(op: str, names: tuple[str, ...]) -> bool:
 
 
 def axes(collectives: Sequence[Collective]) -> dict[Node, Axis]:
-    """The axis of each collective of one dump."""
+    """The axis of parallelism that each collective of one dump serves.
+
+    Args:
+        collectives: all of the dump, since groups that share gradients tell of others.
+
+    Returns:
+        By node; ``unknown`` where neither cause nor ranks decide.
+    """
     evidence = _evidence(collectives)
     axis_of: dict[Node, Axis] = {}
     forward: dict[str, Axis] = {}
@@ -96,14 +103,23 @@ def axis_of_ranks(
 
 
 def sums_product(op: str) -> bool:
-    """Whether an operator multiplies matrices, so that what it sums is tensor parallel."""
+    """Whether an operator multiplies matrices, so that what it sums is tensor parallel.
+
+    Args:
+        op: name of the primitive; a look-up in a table counts, too.
+    """
     entry = operator_of(op)
     looks_up = entry.computes == "lookup" and entry.is_("picks")
     return looks_up or entry.computes in ("matmul", "convolution")
 
 
 def passes_round(op: str, communication: str) -> bool:
-    """Whether an attention hands keys and values of a split sequence to its neighbours."""
+    """Whether an attention hands keys and values of a split sequence to its neighbours.
+
+    Args:
+        op: name of the primitive.
+        communication: name of the collective that it brings with it.
+    """
     return operator_of(op).computes == "attention" and communication.startswith("NeighborExchange")
 
 

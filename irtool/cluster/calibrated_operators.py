@@ -127,7 +127,12 @@ def calibrated_operators(steps: Sequence[MeasuredStep]) -> OperatorCalibration |
 
 
 def with_operators(machine: Machine, calibration: OperatorCalibration) -> Machine:
-    """A machine whose operators take what was measured."""
+    """A machine whose operators take what a profile measured.
+
+    Args:
+        machine: of which all else stays; what it knew of the same operators is replaced.
+        calibration: rooflines by kind, and what was measured itself.
+    """
     source = f"operators: fitted to {sum(fit.operators for fit in calibration.kinds)} of a profile"
     return replace(
         machine,

@@ -54,7 +54,7 @@ class Sample:
 
     @property
     def group(self) -> Sequence[int]:
-        """Who took part."""
+        """The ranks that took part; where nobody named them, the first ones of the machine."""
         return self.members or range(self.ranks)
 
 

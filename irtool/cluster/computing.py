@@ -63,7 +63,12 @@ class Clock:
 
 
 def clock_of(one: RankProgram, machine: Machine) -> Clock:
-    """The clock of one rank's graph on a machine."""
+    """The clock of one rank's graph on a machine.
+
+    Args:
+        one: the rank, with a dump that holds the whole step.
+        machine: what operations and bytes cost.
+    """
     inlined = one.program.dump.whole()
     sums = {step.collective.node for step in one.program.steps if is_gradient_sum(step.collective)}
     late = _behind(inlined.nodes, sums)
@@ -135,7 +140,17 @@ def _needed(
 
 
 def overlaps(one: RankProgram, machine: Machine, clock: Clock) -> tuple[Overlap, Overlap]:
-    """What computing hides of the sums of gradients, and of the gathers of weights."""
+    """What computing hides of the sums of gradients, and of the gathers of weights.
+
+    Args:
+        one: the rank, with a dump that holds the whole step.
+        machine: what communication costs.
+        clock: of that rank on that machine.
+
+    Returns:
+        Of the sums, then of the gathers, in seconds; collectives of unknown size or ranks count
+        nothing.
+    """
     zone_of = zones(one)
     hidden: list[Overlap] = []
     for gathers in (False, True):

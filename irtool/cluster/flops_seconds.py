@@ -57,7 +57,11 @@ def _busy_seconds(dtype: str | None, operations: float, size: float, machine: Ma
 
 
 def work_of(node: Node) -> tuple[int, int]:
-    """Operations of an operator, and bytes that it reads and writes; what nobody knows is 0."""
+    """Operations of an operator, and bytes that it reads and writes; what nobody knows is 0.
+
+    Args:
+        node: an operator that does not communicate.
+    """
     output = node.output_type
     sizes = [item.size or 0 for item in node.input_types if item is not None]
     written = [output.size or 0] if output is not None else []
@@ -78,7 +82,14 @@ def operator_seconds(node: Node, machine: Machine) -> float:
 
 
 def busy_seconds(node: Node, machine: Machine) -> float:
-    """The same without the time that starting it takes: what grows with its tensors."""
+    """Modelled seconds of an operator without the time that starting it takes.
+
+    This part grows with its tensors; 0 where its result is its input.
+
+    Args:
+        node: of any dump.
+        machine: what arithmetic and memory traffic take.
+    """
     if renames(node.op):
         return 0.0
     output = node.output_type

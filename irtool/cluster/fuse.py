@@ -119,7 +119,15 @@ def fusion(one: RankProgram) -> Fusion:
 def buckets_of(
     tensors: Iterable[Tensor], ids: Mapping[Node, int] | None = None
 ) -> tuple[Bucket, ...]:
-    """Buckets of tensors, under their own fusion ids or others, in the order of readiness."""
+    """Buckets of tensors, under their own fusion ids or others, in the order of readiness.
+
+    Args:
+        tensors: of a dump.
+        ids: fusion ids by node that go before their own; None: none do.
+
+    Returns:
+        One that is never fused is a bucket of its own.
+    """
     members: dict[object, list[Tensor]] = {}
     for tensor in tensors:
         number = (ids or {}).get(tensor.collective.node)
@@ -161,7 +169,11 @@ def launch_of(
 
 
 def zones(one: RankProgram) -> dict[Node, int]:
-    """For each fusible node of a rank how many of its operator lie on the longest way to Return."""
+    """For each fusible node of a rank how many of its operator lie on the longest way to Return.
+
+    Args:
+        one: the rank, with its validate dump.
+    """
     fusible = [
         step.collective.node
         for step in one.program.steps
@@ -285,7 +297,12 @@ def ids_by_index(count: int, cuts: Sequence[int]) -> tuple[list[int], list[int]]
 
 
 def in_parameter_order(one: RankProgram, tensors: Iterable[Tensor]) -> list[Tensor]:
-    """Tensors in the order of the network's parameters, in which ``comm_fusion`` numbers them."""
+    """Tensors in the order of the network's parameters, in which ``comm_fusion`` numbers them.
+
+    Args:
+        one: the rank, whose dump has the parameters.
+        tensors: in any order; those of no parameter come last, in launch order.
+    """
     order = {item.name: place for place, item in enumerate(one.program.dump.parameters)}
     last = len(order)
     return sorted(tensors, key=lambda item: (order.get(item.parameter or "", last), item.place))

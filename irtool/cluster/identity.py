@@ -46,7 +46,11 @@ class CompiledAs:
 
 
 def compiled_as_another(cluster: Cluster) -> Iterator[CompiledAs]:
-    """Ranks with dumps of another rank's number, in the order of ranks."""
+    """Ranks with dumps of another rank's number, in the order of ranks.
+
+    Args:
+        cluster: the programs of all ranks, by the folder that they were found in.
+    """
     for rank, one in sorted(cluster.ranks.items()):
         foreign = next(
             (n for n, party in enumerate(one.parties) if party.ranks and rank not in party.ranks),

@@ -46,7 +46,11 @@ _ORDERS_ONLY = frozenset(
 
 
 def launches_nothing(op: str) -> bool:
-    """Whether no backend launches an operator: it only orders values, or writes a summary."""
+    """Whether no backend launches an operator: it only orders values, or writes a summary.
+
+    Args:
+        op: name of the primitive.
+    """
     return op in _ORDERS_ONLY or operator_of(op).is_("summary")
 
 
@@ -72,6 +76,10 @@ def launches(source: Dump | Whole, method: OrderMethod = "bfs") -> tuple[WholeNo
 
     Graphs behind a call that could not be inlined (control flow) are ordered by themselves and
     stand behind what their first caller waits for, since a call launches nothing itself.
+
+    Args:
+        source: the dump, or all places where its nodes run.
+        method: ``bfs`` is MindSpore's default, ``dfs`` the runtime option ``exec_order=dfs``.
     """
     inlined = source.whole() if isinstance(source, Dump) else source
     build = _breadth_first if method == "bfs" else _depth_first
@@ -185,6 +193,9 @@ def call_waits(nodes: Iterable[WholeNode]) -> dict[WholeNode, tuple[WholeNode, .
 
     The first nodes are those that take nothing made inside of the same call; they wait for its
     arguments that are Depends, or for those of the call around it where it has none.
+
+    Args:
+        nodes: all places where nodes run; those of no call wait for nothing more.
     """
     known: dict[CallSite, tuple[WholeNode, ...]] = {}
     waiting: dict[WholeNode, tuple[WholeNode, ...]] = {}

@@ -31,7 +31,11 @@ _BLOCK = 512
 
 
 def renames(op: str) -> bool:
-    """Whether an operator's result is its first input, with another shape at most."""
+    """Whether an operator's result is its first input, with another shape at most.
+
+    Args:
+        op: name of the primitive.
+    """
     return operator_of(op).is_("renames") or op in ("StopGradient", "Send")
 
 
@@ -102,7 +106,12 @@ def liveness(
 
 
 def curve(buffers: Iterator[Buffer] | tuple[Buffer, ...], count: int) -> list[int]:
-    """Bytes alive during each of ``count`` launches, its own results and inputs included."""
+    """Bytes alive during each of ``count`` launches, its own results and inputs included.
+
+    Args:
+        buffers: with the launches that they are born and die in; an unknown size counts nothing.
+        count: of launches in the step.
+    """
     changes = [0] * (count + 1)
     for buffer in buffers:
         size = buffer.size or 0
@@ -117,7 +126,14 @@ def curve(buffers: Iterator[Buffer] | tuple[Buffer, ...], count: int) -> list[in
 
 
 def rounded(size: int, rounding: Rounding, communicated: bool = False) -> int:
-    """Bytes that a tensor of ``size`` bytes takes."""
+    """Bytes that a backend allocates for a tensor.
+
+    Args:
+        size: bytes of the tensor.
+        rounding: of the backend: none, to 512 bytes (at least so many), or that with a margin of 31
+            (Somas).
+        communicated: whether a collective reads or writes it, which takes 1,024 bytes more.
+    """
     if rounding == "none":
         return size
     if communicated:

@@ -134,7 +134,13 @@ ANY_KIND = "*"
 
 
 def slices_key(op: str, dtype: str, shapes: Iterable[Sequence[int]]) -> str:
-    """``MatMul Float32 8,16;16,32``: what was measured, by operator, element type and slices."""
+    """The key of what was measured, by operator, type and slices: ``MatMul Float32 8,16;16,32``.
+
+    Args:
+        op: name of the primitive.
+        dtype: element type of the first operand, as dumps spell it.
+        shapes: of the operands on one device.
+    """
     return f"{op} {dtype} {';'.join(','.join(map(str, shape)) for shape in shapes)}"
 
 
@@ -287,6 +293,9 @@ def _flat(op: str, size: float, count: int, level: Level) -> float:
 def built_in(name: str) -> Machine:
     """A machine that comes with irtool.
 
+    Args:
+        name: of the machine, as ``ascend_910b``.
+
     Raises:
         LookupError: there is none of that name.
     """
@@ -297,7 +306,11 @@ def built_in(name: str) -> Machine:
 
 
 def default_machine(target: str = "Ascend") -> Machine:
-    """The built-in machine for a target (``Ascend``, ``GPU``)."""
+    """The built-in machine for a target: an A100 for ``GPU``, an Ascend 910B for any other.
+
+    Args:
+        target: as ``device_target`` has it, in any case.
+    """
     return built_in("gpu_a100" if target.upper() == "GPU" else "ascend_910b")
 
 
@@ -310,6 +323,9 @@ _LEVEL_KEYS = {"name", "devices", "bandwidth", "latency", "start", "topology"}
 
 def machine_from(table: Mapping[str, Any]) -> Machine:
     """A machine from the table of a TOML file.
+
+    Args:
+        table: as the file has it.
 
     Raises:
         MachineError: a key is missing, unknown, or has a value that makes no sense.

@@ -33,7 +33,7 @@ class Place:
 
     @property
     def op(self) -> str:
-        """The collective."""
+        """The name of the collective that runs there."""
         return self.collective.op
 
     @property
@@ -91,12 +91,21 @@ class Transfer:
 
 
 def shape_text(shape: tuple[int, ...] | None) -> str:
-    """``[4,64]``; ``[?]`` where unknown."""
+    """A shape as ``[4,64]``; ``[?]`` where it is not known.
+
+    Args:
+        shape: of a tensor.
+    """
     return "[?]" if shape is None else f"[{','.join(map(str, shape))}]"
 
 
 def place(one: RankProgram, step: int) -> Place:
-    """A step of a rank."""
+    """A communication of a rank, with what the rank has for itself of it.
+
+    Args:
+        one: the rank.
+        step: place of the communication in the rank's launch order, from 0.
+    """
     return Place(one.rank, step, one.program.steps[step].collective, one.parties[step], one.path)
 
 
@@ -117,12 +126,20 @@ class _Member:
 
 
 def signature(item: Collective) -> tuple[object, ...]:
-    """What members of a group have to do alike."""
+    """What all members of a group have to do alike: operator, reduction, element type and shape.
+
+    Args:
+        item: what one of them does.
+    """
     return (item.op, item.reduction, item.dtype, item.shape)
 
 
 def disagreements(cluster: Cluster) -> tuple[Disagreement, ...]:
-    """The first place of each group where two members differ, and groups that make no sense."""
+    """The first place of each group where two members differ, and groups that make no sense.
+
+    Args:
+        cluster: the programs of all ranks.
+    """
     differing: list[Disagreement] = list(_own_groups(cluster))
     for name, members in _members(cluster).items():
         differing += _differences(name, members)
@@ -251,7 +268,14 @@ def _named_right(name: str, ranks: tuple[int, ...]) -> bool:
 
 
 def transfers(cluster: Cluster) -> tuple[Transfer, ...]:
-    """Every Send with its Receive: the k-th of a route and tag with the k-th."""
+    """Every Send with its Receive: the k-th of a route and tag with the k-th.
+
+    Args:
+        cluster: the programs of all ranks.
+
+    Returns:
+        Pairs by route, then ends of which nobody knows the peer.
+    """
     sends: dict[tuple[int, int, int | None], list[Place]] = {}
     receives: dict[tuple[int, int, int | None], list[Place]] = {}
     astray: list[Transfer] = []
@@ -285,6 +309,12 @@ def shifted_tags(unmatched: Iterable[Transfer]) -> tuple[tuple[int, int, int], .
     """Routes on which every tag of the receiver is that of the sender plus one number.
 
     MindSpore counts tags through a process: dumps of different compilations look so.
+
+    Args:
+        unmatched: Sends and Receives without another end.
+
+    Returns:
+        Sender, receiver, and by how much the receiver's tags are larger.
     """
     routes: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
     for item in unmatched:

@@ -92,7 +92,7 @@ class MeasuredStep:
 
     @property
     def modelled(self) -> float:
-        """The same as modelled, of those that are priced."""
+        """Seconds by the model of those joined operators that it prices, one after the other."""
         return sum(operator.modelled or 0.0 for operator in self.operators)
 
     @property

@@ -27,7 +27,7 @@ class ModelledStep:
 
     @property
     def path(self) -> str:
-        """Of the dump."""
+        """The file that the dump was read from."""
         return self.dump.path
 
     @property

@@ -62,7 +62,14 @@ class Launch:
 
 
 def bucket_key(launch: Launch) -> BucketKey | None:
-    """Equal for launches that the backend makes one of; None for one that stays alone."""
+    """What is equal for launches that the backend makes one of.
+
+    Args:
+        launch: before any is fused.
+
+    Returns:
+        None for one that stays alone.
+    """
     if launch.op not in FUSIBLE or not launch.fusion:
         return None
     return (
@@ -72,7 +79,14 @@ def bucket_key(launch: Launch) -> BucketKey | None:
 
 
 def buckets(launches: Sequence[Launch]) -> list[tuple[int, ...]]:
-    """Which launches go together, as places in the sequence, in the order of their first member."""
+    """Which launches go together, as places in the sequence, in the order of their first member.
+
+    Args:
+        launches: of a step.
+
+    Returns:
+        By bucket the places of its members, from 0.
+    """
     by_bucket: dict[object, list[int]] = {}
     for place, launch in enumerate(launches):
         key = bucket_key(launch)
@@ -89,6 +103,13 @@ def step_seconds(launches: Sequence[Launch], machine: Machine) -> list[float]:
     """Seconds of each launch of a step; members of a bucket share its one start.
 
     The sum is what all take one after another.
+
+    Args:
+        launches: of a step.
+        machine: what each of them costs.
+
+    Returns:
+        In the order of the launches.
     """
     seconds = [0.0] * len(launches)
     for places in buckets(launches):
@@ -108,6 +129,11 @@ def seconds_within(launch: Launch, machine: Machine, members: int) -> float:
     What a search can add up launch by launch before it knows which of them go together: with the
     largest number of members that a bucket may have, the sum is never above
     :func:`step_seconds`, and equal where all of them do share one bucket.
+
+    Args:
+        launch: before any is fused.
+        machine: what it costs.
+        members: the most that its bucket may have.
     """
     if bucket_key(launch) is None:
         return machine.seconds(launch.op, launch.size, launch.ranks)
@@ -127,7 +153,14 @@ class Queued:
 
 
 def end_of(queue: Iterable[Queued]) -> float:
-    """When the last bucket is through, each going when it is ready and the links are free."""
+    """When the last bucket is through: each goes when it is ready and the links are free.
+
+    Args:
+        queue: in any order.
+
+    Returns:
+        Seconds on the clock that ``ready`` is told by; 0 without buckets.
+    """
     end = 0.0
     for bucket in sorted(queue, key=lambda one: one.ready):
         end = max(end, bucket.ready) + bucket.seconds

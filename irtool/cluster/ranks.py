@@ -107,7 +107,7 @@ class Cluster:
         return tuple(sorted(seen - self.ranks.keys()))
 
     def without_dumps(self, paths: Container[str]) -> Cluster:
-        """The same, where ranks that share one of these dumps left none: they are missing.
+        """The ranks that are left when those that share one of these dumps count as missing.
 
         Args:
             paths: dumps that end early, so that nobody knows what else their ranks communicate.

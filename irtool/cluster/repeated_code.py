@@ -92,6 +92,9 @@ def unshared_layers(dump: Dump) -> UnsharedLayers | None:
     scope of one layer only; where each layer holds weights of its own, there is one for each of
     them, which says ``cell_reuse``.  Layers are of one kind if they have as many statements of the
     same operators, but for a few: the first or last may differ.
+
+    Args:
+        dump: of which graphs of reused cells do not count.
     """
     kinds: dict[str, dict[str, list[Node]]] = {}
     own = (graph for graph in dump.graphs if graph.attributes.get("cell_reuse") != "1")
@@ -120,10 +123,15 @@ def _kind(layer: str) -> str:
 def unrolled_loops(
     dump: Dump, phases: Mapping[Node, Phase], fewest: int = 8
 ) -> tuple[UnrolledLoop, ...]:
-    """Loops that go round at least ``fewest`` times, the one with most statements first.
+    """Loops of Python that the compiler unrolled, the one with most statements first.
 
     The same operator of one cell, made by the same lines of Python, stands in the graph once a
     round; copies for micro-batches and for recomputation don't count.
+
+    Args:
+        dump: with the lines of Python behind its nodes.
+        phases: of its nodes; only the forward pass counts.
+        fewest: rounds below which a loop is left out.
     """
     rounds: dict[tuple[object, ...], list[Node]] = {}
     for node in dump.nodes():
@@ -204,6 +212,9 @@ def micro_batch_copies(dump: Dump) -> Copies | None:
     """How much of a graph is copied for micro-batches; None where cells are reused, or nothing is.
 
     A cell with ``lazy_inline`` is a graph of its own that is called.
+
+    Args:
+        dump: with all statements of the step.
     """
     copied = [node for node in dump.nodes() if node.micro is not None]
     micro = {node.micro for node in copied}

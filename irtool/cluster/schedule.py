@@ -44,7 +44,7 @@ class Schedule:
 
     @property
     def micro_batches(self) -> int:
-        """Number of micro-batches."""
+        """How many micro-batches the stage works through in a step."""
         return len({task.micro for task in self.tasks})
 
     @property
@@ -76,6 +76,10 @@ def recovered(launched: Sequence[WholeNode], phases: Mapping[Node, Phase]) -> Sc
     the forward pass runs before it), so a task stands where the middle of its operators does.
 
     Where cells are reused, the calls say it, and the operators inside belong to their calls.
+
+    Args:
+        launched: the operators of a step in launch order.
+        phases: the pass of the step that each node belongs to.
 
     Returns:
         None where no operator says its micro-batch: there is no pipeline.
@@ -148,7 +152,13 @@ def _number(node: Node, key: str) -> int | None:
 
 
 def name_of(schedule: Schedule, stage: int, stages: int) -> ScheduleName:
-    """What a schedule is called: all forward first, one forward one backward, or chunks."""
+    """What a schedule is called: all forward first, one forward one backward, or chunks.
+
+    Args:
+        schedule: of one stage.
+        stage: its index, from 0.
+        stages: how many there are.
+    """
     micro = schedule.micro_batches
     if len({task.chunk for task in schedule.tasks}) > 1:
         all_forward = schedule.warm_up * 2 == len(schedule.tasks)
@@ -160,13 +170,30 @@ def name_of(schedule: Schedule, stage: int, stages: int) -> ScheduleName:
 
 
 def gpipe(stage: int, stages: int, micro: int) -> Schedule:
-    """All forward passes, then all backward passes."""
+    """All forward passes, then all backward passes, the first micro-batch first in both.
+
+    Source: Huang et al., GPipe (2019); here backward passes go in the order of the forward ones.
+
+    Args:
+        stage: index of the stage, from 0; all have one schedule.
+        stages: how many there are.
+        micro: micro-batches of a step.
+    """
     forward = [Task("F", number) for number in range(micro)]
     return Schedule((*forward, *(Task("B", number) for number in range(micro))))
 
 
 def one_forward_one_backward(stage: int, stages: int, micro: int) -> Schedule:
-    """Stage ``s`` of ``S`` runs ``S - s`` forward passes, then one backward, one forward, …."""
+    """Stage ``s`` of ``S`` runs ``S - s`` forward passes, then one backward, one forward, ….
+
+    Source: Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM (2021), section 2.2.
+
+    Args:
+        stage: index of the stage, from 0.
+        stages: how many there are.
+        micro: micro-batches of a step.
+    """
     warm_up = min(micro, stages - stage)
     tasks = [Task("F", number) for number in range(warm_up)]
     for number in range(micro):
@@ -177,11 +204,17 @@ def one_forward_one_backward(stage: int, stages: int, micro: int) -> Schedule:
 
 
 def interleaved(stage: int, stages: int, micro: int, chunks: int) -> Schedule:
-    """Each stage holds ``chunks`` pieces of the network and runs micro-batches in rounds.
+    """Each stage holds several pieces of the network and runs micro-batches in rounds.
 
     Warm-up as MindSpore 2.7 has it by default: ``(S + m mod S)(v - 1) + 2(S - s - 1)`` forward
-    passes and one more before the first backward pass.  Fewer micro-batches than stages are
-    refused by MindSpore.
+    passes and one more before the first backward pass. Fewer micro-batches than stages are refused
+    by MindSpore.
+
+    Args:
+        stage: index of the stage, from 0.
+        stages: how many there are.
+        micro: micro-batches of a step.
+        chunks: pieces that a stage holds; one: no interleaving.
     """
     if chunks == 1:
         return one_forward_one_backward(stage, stages, micro)
@@ -263,7 +296,12 @@ class Played:
 def play(schedules: Sequence[Schedule], times: Sequence[StageTimes]) -> Played:
     """Run schedules: a task waits for its stage, and for its input from a neighbour.
 
-    Times are those of whole stages; a chunk takes its share.
+    Args:
+        schedules: one for each stage.
+        times: of each stage as a whole, in seconds a micro-batch; a chunk takes its share.
+
+    Returns:
+        When each task begins and ends; where schedules block each other, as far as they come.
     """
     count = len(schedules)
     chunks = 1 + max((task.chunk for one in schedules for task in one.tasks), default=0)
@@ -314,6 +352,12 @@ def in_turn(schedule: Schedule) -> tuple[TimedTask, ...]:
     """The tasks of one stage one after another, where nobody knows how long they take.
 
     A backward pass takes twice as long as a forward pass.
+
+    Args:
+        schedule: of the stage.
+
+    Returns:
+        On a clock on which a forward pass takes one.
     """
     return play([schedule], [StageTimes(1.0, 2.0)]).stages[0]
 
@@ -322,20 +366,42 @@ def ideal_bubble(stages: int, micro: int, chunks: int = 1) -> float:
     """Idle time over working time with equal stages: ``(p - 1) / (v m)``.
 
     Of GPipe and of one forward one backward alike; interleaving divides it by the chunks.
+
+    Source: Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM (2021), section 2.2.
+
+    Args:
+        stages: how many there are, ``p``.
+        micro: micro-batches of a step, ``m``.
+        chunks: pieces of the network that a stage holds, ``v``.
+
+    Returns:
+        0 without micro-batches.
     """
     return (stages - 1) / (chunks * micro) if micro else 0.0
 
 
 def share_of_wall(ratio: float) -> float:
-    """A ratio of idle to working time as a share of wall time."""
+    """A ratio of idle to working time as the share of wall time that is idle.
+
+    Args:
+        ratio: not below 0.
+
+    Returns:
+        A part of one.
+    """
     return ratio / (1 + ratio)
 
 
 def least_seconds(times: Sequence[StageTimes], micro: int) -> float:
-    """What no schedule without chunks can beat, for unequal stages.
+    """Seconds of a step that no schedule without chunks can beat, for unequal stages.
 
     Every stage has ``m`` micro-batches of its own work, cannot begin before one forward pass has
     come through the stages before it, nor end a step before one backward pass has gone back.
+
+    Args:
+        times: of each stage, in seconds a micro-batch; what sending takes does not count.
+        micro: micro-batches of a step, ``m``.
     """
     before = 0.0
     least = 0.0

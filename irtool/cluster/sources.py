@@ -18,6 +18,9 @@ def user_location(node: Node) -> Location | None:
     MindSpore's own code is no answer: of a gradient node the forward node is looked up, and of a
     node that MindSpore inserted (most collectives) the operator whose result it takes, or of a
     Receive the one that takes its result.
+
+    Args:
+        node: of a dump, or alone.
     """
     location = _own(node)
     if location is not None:
@@ -29,7 +32,11 @@ def user_location(node: Node) -> Location | None:
 
 
 def forward_node(node: Node) -> Node | None:
-    """The forward node whose gradient a node computes, where the node names it; else None."""
+    """The forward node whose gradient a node computes, where the node names it; else None.
+
+    Args:
+        node: of a dump, or alone.
+    """
     forward_id = node.forward_unique_id
     dump = node.graph.dump if node.graph is not None else None
     if forward_id is None or dump is None:

@@ -191,7 +191,15 @@ class GroupCount:
 def group_nodes(
     nodes: Iterable[Node], getters: Sequence[Callable[[Node], object]]
 ) -> tuple[GroupCount, ...]:
-    """Count nodes and bytes of their results by the values of some fields."""
+    """Count nodes and bytes of their results by the values of some fields.
+
+    Args:
+        nodes: of one dump.
+        getters: one for each field; the values are a row's key.
+
+    Returns:
+        The most frequent first; bytes that are not known count nothing.
+    """
     counts: Counter[tuple[object, ...]] = Counter()
     sizes: Counter[tuple[object, ...]] = Counter()
     for node in nodes:
@@ -202,7 +210,11 @@ def group_nodes(
 
 
 def merge_groups(rows: Iterable[GroupCount]) -> tuple[GroupCount, ...]:
-    """Add up rows with equal keys (of several dumps), the most frequent first."""
+    """Add up rows with equal keys (of several dumps), the most frequent first.
+
+    Args:
+        rows: of the same fields.
+    """
     counts: Counter[tuple[object, ...]] = Counter()
     sizes: Counter[tuple[object, ...]] = Counter()
     for row in rows:

@@ -20,7 +20,14 @@ _KNOWN: WeakKeyDictionary[Dump, Mapping[Node, str]] = WeakKeyDictionary()
 
 
 def layer_of(node: Node) -> str:
-    """The layer of an operator: ``layers.0`` by its scope, else by the weights that it reads."""
+    """The layer of an operator: ``layers.0`` by its scope, else by the weights that it reads.
+
+    Args:
+        node: of a dump, or alone.
+
+    Returns:
+        ``(network)`` where neither tells a part of the network.
+    """
     named = layer_of_scope(node.scope)
     if is_numbered(named):
         return named
@@ -29,7 +36,11 @@ def layer_of(node: Node) -> str:
 
 
 def cells_of(node: Node) -> tuple[str, ...]:
-    """The numbered cells that an operator stands in, the layer first; none where there are none."""
+    """The numbered cells that an operator stands in, the layer first; none where there are none.
+
+    Args:
+        node: of a dump, or alone.
+    """
     cells = cells_of_scope(node.scope)
     if cells:
         return cells
@@ -38,7 +49,11 @@ def cells_of(node: Node) -> tuple[str, ...]:
 
 
 def cell_scope(node: Node) -> str | None:
-    """The scope of an operator; of a dump whose scopes tell no layers, one that tells it."""
+    """The scope of an operator; of a dump whose scopes tell no layers, one that tells it.
+
+    Args:
+        node: of a dump, or alone.
+    """
     layer = layer_of(node)
     if layer == layer_of_scope(node.scope):
         return node.scope
@@ -46,7 +61,11 @@ def cell_scope(node: Node) -> str | None:
 
 
 def is_numbered(layer: str) -> bool:
-    """Whether a layer is one of several that repeat."""
+    """Whether a layer is one of several that repeat, which a number in its name says.
+
+    Args:
+        layer: its name.
+    """
     return any(char.isdigit() for char in layer)
 
 

@@ -21,7 +21,7 @@ def whole_file_problems(dump: Dump, text: str) -> Iterator[Finding]:
         text: of the whole file.
 
     Yields:
-        None where damage inside of the file is a problem already.
+        Nothing where the file is empty, or no dump: that is a problem already.
     """
     if any(problem.code in ("SYN005", "SYN006") for problem in dump.problems):
         return

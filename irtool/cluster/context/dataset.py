@@ -20,7 +20,15 @@ Dataset: TypeAlias = Strategy | tuple[UserLayout, ...] | str
 
 
 def seen_dataset(evidence: Evidence, stage_size: int | None) -> Entry | None:
-    """The split of the dataset: by its operator in a dump, else by the inputs' slices."""
+    """The split of the dataset: by its operator in a dump, else by the inputs' slices.
+
+    Args:
+        evidence: the dumps of a compilation.
+        stage_size: devices of a stage; None: not known.
+
+    Returns:
+        None where no dump shows it.
+    """
     # What stands in the dump before may be the program's own: MindSpore puts the context's there.
     for shown in (evidence.end, evidence.begin):
         if shown is not None and shown.dataset is not None:
@@ -95,7 +103,16 @@ def _numbers(text: str | None) -> tuple[int, ...] | None:
 
 
 def named(dataset: Dataset, stage_size: int | None) -> Dataset:
-    """The word of the context that says the same as a strategy, if one does."""
+    """The word of the context that says the same as a strategy, if one does.
+
+    Args:
+        dataset: a strategy, layouts or a word.
+        stage_size: devices of a stage; None: not known, so that no strategy is taken for data
+            parallel.
+
+    Returns:
+        ``full_batch``, ``data_parallel``, or what was given.
+    """
     if isinstance(dataset, str) or any(isinstance(row, UserLayout) for row in dataset):
         return dataset
     rows = cast("Strategy", dataset)
@@ -109,6 +126,9 @@ def named(dataset: Dataset, stage_size: int | None) -> Dataset:
 
 def given_dataset(values: Mapping[str, object]) -> Dataset | None:
     """What the keys ``dataset_strategy`` and ``full_batch`` say; None where neither is there.
+
+    Args:
+        values: by key of ``set_auto_parallel_context``.
 
     Raises:
         ValueError: a value can't be right.
@@ -125,7 +145,13 @@ def given_dataset(values: Mapping[str, object]) -> Dataset | None:
 
 
 def same_split(first: Dataset, second: Dataset, stage_size: int | None) -> bool:
-    """Whether two ways to say how a dataset is split come to the same."""
+    """Whether two ways to say how a dataset is split come to the same; what was lost fits anything.
+
+    Args:
+        first: a strategy, layouts or a word.
+        second: likewise.
+        stage_size: devices of a stage; None: not known.
+    """
     if first == "unknown" or second == "unknown":
         return True  # a file that lost the layouts says nothing against any
     one, other = _rows(first), _rows(second)

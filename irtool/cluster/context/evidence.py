@@ -88,12 +88,12 @@ class Evidence:
 
     @cached_property
     def end(self) -> Shown | None:
-        """What ``step_parallel_end`` shows."""
+        """What the dump after the parallel pass, ``step_parallel_end``, shows; None without one."""
         return self._of_same_network("end")
 
     @cached_property
     def validate(self) -> Shown | None:
-        """What ``validate`` shows."""
+        """What the dump of the whole step, ``validate``, shows; None without one."""
         return self._of_same_network("validate")
 
     @property
@@ -223,7 +223,14 @@ class _OtherRanks(Mapping[int, Mapping[Pass, str]]):
 def evidence_of(
     run: Run, picked: Compilation, dumps: Mapping[str, Dump] | None = None, graph: int | None = None
 ) -> Evidence:
-    """The evidence of one compilation of a run folder: see :class:`RunEvidence`."""
+    """The evidence of one compilation of a run folder: see :class:`RunEvidence`.
+
+    Args:
+        run: the run folder.
+        picked: the compilation.
+        dumps: those that were read already, by path.
+        graph: number of the compilation that was asked for; None: the one that commands pick.
+    """
     return RunEvidence(run, graph).of(picked, dumps)
 
 
@@ -259,6 +266,13 @@ def sibling(path: str, kind: Pass) -> str | None:
 
     Files count up while MindSpore compiles: later passes have higher numbers, and the next begin
     dump is of another compilation.
+
+    Args:
+        path: of a dump.
+        kind: the other pass.
+
+    Returns:
+        Its path; None where the folder can't be listed, or nothing tells which one it is.
     """
     folder = os.path.dirname(path)
     own = parse_name(os.path.basename(path)).number
@@ -285,7 +299,12 @@ def sibling(path: str, kind: Pass) -> str | None:
 
 
 def pass_of(path: str, otherwise: Pass = "validate") -> Pass:
-    """Which dump a file is by its name; ``otherwise`` where MindSpore gives no such name."""
+    """Which dump a file is by its name; ``otherwise`` where MindSpore gives no such name.
+
+    Args:
+        path: of the dump, of which the file name counts.
+        otherwise: what it is where MindSpore gives no such name.
+    """
     name = parse_name(os.path.basename(path)).name
     for kind, text in PASSES.items():
         if text == name:

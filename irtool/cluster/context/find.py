@@ -146,7 +146,14 @@ class _Finder:
         return any(name in self.given.asked for name in keys)
 
     def assume(self, key: str, value: object, *, decides: bool, why: str = "") -> None:
-        """Take MindSpore's default."""
+        """Take MindSpore's default for a key of which nobody says anything, and note it as assumed.
+
+        Args:
+            key: of the context.
+            value: that MindSpore takes.
+            decides: whether another value could change answers.
+            why: what it is assumed from; "": it is the default.
+        """
         origin = Origin("assumed", what=why) if why else DEFAULT
         self.entries[key] = Entry(value, origin)
         self.assumptions.append(Assumption(key, value, origin.what, decides))
@@ -159,7 +166,7 @@ class _Finder:
     # -- devices -------------------------------------------------------------------------------
 
     def place(self) -> None:
-        """Devices, stages, rank."""
+        """Find the number of devices, that of pipeline stages, and the rank."""
         said = self.said("device_num", self._read["devices"])
         seen = seen_devices(self.evidence, thorough=said is None)
         seen = self.with_log("device_num", seen)

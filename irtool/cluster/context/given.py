@@ -67,6 +67,9 @@ class Given:
 def merged(layers: Iterable[Layer]) -> Given:
     """Stronger layers over weaker ones, key by key; the strongest comes last.
 
+    Args:
+        layers: from the weakest to the strongest.
+
     Raises:
         ContextError: a value that must be a table is none.
     """

@@ -82,7 +82,11 @@ class Contradiction:
 
 
 def shown(value: object) -> str:
-    """A value as contexts are written."""
+    """A value as contexts are written: ``true``, ``(4, 1)``, ``ascend``.
+
+    Args:
+        value: of any key.
+    """
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple | list):

@@ -66,7 +66,12 @@ class SeenOptimizer:
 
 
 def seen_optimizer(evidence: Evidence, stage_size: int | None) -> SeenOptimizer | None:
-    """What later dumps show of optimizer parallel; None where there is none that could."""
+    """What later dumps show of optimizer parallel; None where there is none that could.
+
+    Args:
+        evidence: the dumps of a compilation.
+        stage_size: devices of a stage; None: not known, and neither are replicas.
+    """
     later = next(evidence.later, None)
     if later is None or not later.weights:
         return None

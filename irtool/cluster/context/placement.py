@@ -121,7 +121,17 @@ def _slices(begin: Shown, later: Shown, name: str) -> int | None:
 
 
 def least_devices(evidence: Evidence, stages: SeenStages) -> Entry | None:
-    """The smallest number that holds the ranks seen in whole stages; another may be true."""
+    """The smallest number of devices that holds the ranks seen in whole stages.
+
+    Another number may be true, so it counts as assumed.
+
+    Args:
+        evidence: the dumps of a compilation.
+        stages: that the same dumps show.
+
+    Returns:
+        None without a pipeline, or where the size of its stages is not known.
+    """
     if not stages.has_pipeline or stages.size is None:
         return None
     seen = {rank for shown in _telling(evidence) for rank in shown.ranks}
@@ -131,7 +141,11 @@ def least_devices(evidence: Evidence, stages: SeenStages) -> Entry | None:
 
 
 def seen_stages(evidence: Evidence) -> SeenStages | None:
-    """Whether there is a pipeline, and how large its stages are; None where there is no dump."""
+    """Whether there is a pipeline, and how large its stages are; None where there is no dump.
+
+    Args:
+        evidence: the dumps of a compilation.
+    """
     read = _telling(evidence)
     if not read:
         return None
@@ -163,7 +177,15 @@ def _telling(evidence: Evidence) -> list[Shown]:
 
 
 def seen_rank(evidence: Evidence) -> Entry | None:
-    """Whose dumps these are, where groups say: the lowest of those that they allow."""
+    """Whose dumps these are, where groups say: the lowest rank of those that they allow.
+
+    Args:
+        evidence: the dumps of a compilation.
+
+    Returns:
+        None where groups say nothing, or allow rank 0 among others; assumed where they allow
+        several.
+    """
     for shown in evidence.later:
         if shown.named_rank is not None:
             what = "its place among the ranks of all stages"

@@ -80,7 +80,7 @@ class Shown:
 
     @property
     def path(self) -> str:
-        """The file."""
+        """The file that the dump was read from."""
         return self.dump.path
 
     # -- devices -------------------------------------------------------------------------------
@@ -411,7 +411,14 @@ def _named_end(item: Collective) -> tuple[int, int] | None:
 
 
 def listed_world(node: Node) -> int | None:
-    """The size of the group of all devices, where a statement in it says how many they are."""
+    """The size of the group of all devices, where a statement in it says how many they are.
+
+    Args:
+        node: a collective or a transfer.
+
+    Returns:
+        None of another group, and where the statement does not say it.
+    """
     attributes = node.primitive_attributes or Attributes(())
     group = text_attribute(attributes, "group") or ""
     if not group.startswith(WORLD_GROUPS):

@@ -19,7 +19,12 @@ _SPLITS = ("Split", "StridedSlice")
 
 
 def weighed(context: RunContext, report: CheckResult) -> RunContext:
-    """The context with those assumptions deciding that make a difference to a check's report."""
+    """The context with those assumptions deciding that make a difference to a check's report.
+
+    Args:
+        context: with its assumptions.
+        report: of ``check`` under this context.
+    """
     assumptions = tuple(
         replace(assumption, decides=_decides(assumption, report))
         for assumption in context.assumptions

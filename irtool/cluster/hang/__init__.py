@@ -153,7 +153,14 @@ def play(cluster: Cluster, *, sends_wait: bool = False) -> HangReport:
 
 
 def unknown_parts(report: HangReport) -> Iterable[str]:
-    """What was not known, and so limits what the play says."""
+    """What was not known, and so limits what the play says, in sentences.
+
+    Args:
+        report: of the play.
+
+    Yields:
+        Nothing where all ranks left dumps and nothing is conditional.
+    """
     if report.missing_ranks:
         yield "ranks without a dump are assumed to take part as the others expect"
     if report.conditional:

@@ -195,5 +195,9 @@ def _wait_word(waiting: Sequence[Member]) -> str:
 
 
 def odd_ranks(left: Sequence[Departure]) -> tuple[int, ...]:
-    """Ranks that left the common script for certain."""
+    """Ranks that left the common script for certain, sorted.
+
+    Args:
+        left: who left it, of all stages.
+    """
     return tuple(sorted({rank for item in left if item.certain for rank in item.ranks}))

@@ -30,7 +30,11 @@ class Wait:
 
 
 def is_closed(chain: Sequence[Wait]) -> bool:
-    """Whether who waits for whom comes back to its beginning."""
+    """Whether who waits for whom comes back to its beginning.
+
+    Args:
+        chain: from the first that waits on.
+    """
     return bool(chain) and chain[-1].next is not None
 
 
@@ -332,7 +336,11 @@ _MOST_STARTS = 64
 
 
 def step_text(item: Place) -> str:
-    """``AllReduce(sum) Float32[4,64]``."""
+    """A communication with its type and shape, as ``AllReduce(sum) Float32[4,64]``.
+
+    Args:
+        item: whose ranks are not named.
+    """
     one = item.collective
     reduction = f"({one.reduction})" if one.reduction else ""
     return f"{one.op}{reduction} {one.dtype or '?'}{shape_text(one.shape)}"

@@ -84,7 +84,14 @@ def _token(item: Collective, rank: int, party: Party) -> Token:
 
 
 def script(one: RankProgram) -> tuple[Token, ...]:
-    """What a rank communicates, as it should be on every rank of its stage."""
+    """What a rank communicates, as it should be on every rank of its stage.
+
+    Args:
+        one: the rank; ranks with equal scripts do the same, each in its own groups.
+
+    Returns:
+        One token for each communication, in launch order.
+    """
     return tuple(
         _token(step.collective, one.rank, party)
         for step, party in zip(one.program.steps, one.parties, strict=True)
@@ -92,7 +99,14 @@ def script(one: RankProgram) -> tuple[Token, ...]:
 
 
 def stages_of(cluster: Cluster) -> dict[int, int]:
-    """The pipeline stage of each rank, by how far apart those are that send to each other."""
+    """The pipeline stage of each rank, by how far apart those are that send to each other.
+
+    Args:
+        cluster: the programs of all ranks.
+
+    Returns:
+        Stages from 0 on, by rank; 0 for all where nothing is sent.
+    """
     distances = {
         abs(party.peer - one.rank)
         for one in cluster.ranks.values()
@@ -104,7 +118,11 @@ def stages_of(cluster: Cluster) -> dict[int, int]:
 
 
 def micro_batches(one: RankProgram) -> int | None:
-    """How many micro-batches a rank works through; None where nothing tells."""
+    """How many micro-batches a rank works through; None where nothing tells.
+
+    Args:
+        one: the rank, whose communications may name their micro-batch.
+    """
     numbers = {
         number for step in one.program.steps if (number := step.collective.node.micro) is not None
     }
@@ -112,7 +130,11 @@ def micro_batches(one: RankProgram) -> int | None:
 
 
 def departures(cluster: Cluster) -> tuple[Departure, ...]:
-    """Who leaves the common script of its stage, the earliest first."""
+    """Who leaves the common script of its stage: those that do for certain first, by place.
+
+    Args:
+        cluster: the programs of all ranks.
+    """
     stages: dict[int, list[RankProgram]] = {}
     for rank, stage in stages_of(cluster).items():
         stages.setdefault(stage, []).append(cluster.ranks[rank])

@@ -54,7 +54,11 @@ class Symbol:
 
 
 def symbols(dump: Dump) -> tuple[Symbol, ...]:
-    """Every symbol of a dump, in order of first appearance."""
+    """Every symbol of a dump, in order of first appearance.
+
+    Args:
+        dump: with the symbolic lines that dynamic shapes have; none without them.
+    """
     places: dict[str, list[str]] = {}
     by_name: dict[str, Symbol] = {}
     for item in dump.parameters:
@@ -84,7 +88,11 @@ def has_unknown_sizes(dump: Dump) -> bool:
 
 
 def demanded(dump: Dump) -> tuple[Symbol, ...]:
-    """The symbols that have to be given: those of inputs that follow from nothing."""
+    """The symbols that have to be given: those of inputs that follow from nothing.
+
+    Args:
+        dump: with the symbolic lines that dynamic shapes have.
+    """
     return tuple(one for one in symbols(dump) if one.follows is None and one.places)
 
 

@@ -18,13 +18,28 @@ _NUMBER = re.compile(r"\d")
 
 @lru_cache(maxsize=65536)
 def layer_of_parameter(name: str) -> str:
-    """``layers.0`` for ``layers.0.attention.query.weight``; the first word without a number."""
+    """The layer of a parameter: ``layers.0`` for ``layers.0.attention.query.weight``.
+
+    Args:
+        name: of the parameter, with dots.
+
+    Returns:
+        The first word where the name has no number; ``(network)`` where it tells no part of the
+        network.
+    """
     return _layer(name.split("."), all_cells=False)
 
 
 @lru_cache(maxsize=65536)
 def layer_of_scope(scope: str | None) -> str:
-    """``layers.0`` for ``Default/network-WithLossCell/_backbone-Gpt/layers-CellList/0-Layer``."""
+    """The layer that a scope lies in: ``layers.0`` for ``Default/…/layers-CellList/0-Layer``.
+
+    Args:
+        scope: cells from the outermost on; None or "": none.
+
+    Returns:
+        The first cell where none has a number; ``(network)`` where the scope tells no part of it.
+    """
     parts = (scope or "").split("/")
     words = [part.partition("-")[0] for part in parts]
     words = words[1:] if words[0] == "Gradients" else words
@@ -39,6 +54,12 @@ def cells_of_scope(scope: str | None) -> tuple[str, ...]:
 
     Only what a ``CellList`` numbers counts within a layer: those of a ``SequentialCell`` are its
     steps.
+
+    Args:
+        scope: cells from the outermost on; None or "": none.
+
+    Returns:
+        Empty where the layer has no number.
     """
     layer = layer_of_scope(scope)
     if not _NUMBER.search(layer):

@@ -51,6 +51,11 @@ def static_tensors(
     """Parameters of the entry by what they are for, and constants that the graph holds.
 
     Inputs count once: with a dataset that sinks, the device holds the next batch too.
+
+    Args:
+        dump: whose entry's parameters count.
+        live: what a step allocates, which tells what is kept on the host.
+        rounding: of the backend.
     """
     roles = parameter_roles(dump)
     host = _on_host(live)
@@ -123,12 +128,25 @@ def _constants(dump: Dump, rounding: Rounding) -> Iterable[StaticTensor]:
 
 
 def constant_name(node: Node, place: int) -> str:
-    """What the constant operand of a node is called: ``%4 input 1``."""
+    """What the constant operand of a node is called in answers: ``%4 input 1``.
+
+    Args:
+        node: that takes it.
+        place: of the operand, from 0.
+    """
     return f"{node.id} input {place}"
 
 
 def by_cause(tensors: Iterable[StaticTensor], on_host: bool = False) -> Mapping[StaticCause, int]:
-    """Bytes of each cause on the device (or in host memory); unknown sizes count nothing."""
+    """Bytes of each cause on the device, or in host memory; unknown sizes count nothing.
+
+    Args:
+        tensors: that stay for the whole run.
+        on_host: whether to count those in host memory, and no others.
+
+    Returns:
+        With each cause, 0 where it has none.
+    """
     sums: dict[StaticCause, int] = dict.fromkeys(STATIC_CAUSES, 0)
     for item in tensors:
         if item.on_host == on_host:

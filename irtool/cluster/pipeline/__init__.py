@@ -331,6 +331,15 @@ def layer_times(
 
     Starting an operator takes longer than a small tensor needs, and hides how uneven stages are;
     this part of their seconds is what grows with the tensors.
+
+    Args:
+        inputs: one for each stage, with what it holds.
+        staged: the pipeline that was made of them.
+        machine: what arithmetic and memory traffic take.
+
+    Returns:
+        By stage its layers in the order of the forward pass, in seconds a micro-batch; collectives
+        count nothing.
     """
     by_path = {one.memory.path: one for one in inputs}
     layers: list[tuple[Layer, ...]] = []

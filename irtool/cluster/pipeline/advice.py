@@ -39,6 +39,16 @@ def advise(
     Interleaving keeps ``1 + (p - 1) / (p v)`` as many activations on the first stage (the penalty
     that Megatron-LM states), and hands on ``v`` times as many tensors; ``chunks`` are those that
     stages hold already.
+
+    Args:
+        stages: layers of each stage, in seconds a micro-batch.
+        count: of stages.
+        micro: micro-batches of a step.
+        cut: the best cut of all layers into as many stages; None: not known.
+        chunks: pieces of the network that a stage holds already.
+
+    Returns:
+        Without advice where nothing would be gained.
     """
     advice: list[Advice] = []
     now = ideal_bubble(count, micro, chunks)
@@ -94,7 +104,11 @@ def advise(
 
 
 def layer_count(layers: Sequence[Layer]) -> int:
-    """Number of layers, without the work that belongs to none."""
+    """Number of layers, without the work that belongs to none.
+
+    Args:
+        layers: of a stage.
+    """
     return sum(layer.name != NETWORK for layer in layers)
 
 

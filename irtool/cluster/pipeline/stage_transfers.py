@@ -79,6 +79,12 @@ def transfers(ends: Sequence[Ends]) -> Transfers:
     Ranks with equal graphs are represented by one: what it sends ``d`` ranks ahead is received by
     the representatives of the receivers' classes from ``d`` ranks behind.  A stage may have several
     classes; one pair of ranks stands for all of two stages.
+
+    Args:
+        ends: for each class of ranks with equal graphs, its point-to-point communication.
+
+    Returns:
+        Pairs by stages and direction, and Sends and Receives that are left over.
     """
     owner: dict[int, Ends] = {rank: one for one in ends for rank in one.ranks}
     receives: dict[_Key, list[Collective]] = {}

@@ -52,7 +52,7 @@ class Target:
 
     @property
     def version_text(self) -> str:
-        """``2.2``."""
+        """The version of MindSpore as people write it: ``2.2``."""
         return ".".join(map(str, self.version))
 
     @property
@@ -299,7 +299,11 @@ def _fused_away(one: RankProgram) -> frozenset[int]:
 
 
 def control_labels(one: RankProgram) -> int:
-    """Labels of control flow: one for every call that stays, and one for every graph called."""
+    """Labels of control flow: one for every call that stays, and one for every graph called.
+
+    Args:
+        one: the rank, whose calls that can't be inlined count.
+    """
     kept = one.program.dump.whole().kept_calls
     graphs = {graph.name for call in kept for graph in call.graphs}
     return len(kept) + len(graphs)

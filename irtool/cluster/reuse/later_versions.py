@@ -59,7 +59,11 @@ class Later:
 
 
 def later(one: RankProgram) -> Later:
-    """What is left of reuse for one rank's graph, and what cell reuse would share instead."""
+    """What is left of reuse for one rank's graph, and what reuse of cells would share instead.
+
+    Args:
+        one: the rank, with a dump of 2.3 or later.
+    """
     steps = one.program.steps
     nodes = [node for node in one.program.dump.nodes() if not node.is_return]
     groups = {step.collective.group for step in steps if step.collective.group}

@@ -38,7 +38,11 @@ class Limit:
 
 
 def has_feature(version: tuple[int, int]) -> bool:
-    """Whether a version of MindSpore reuses communication subgraphs at all."""
+    """Whether a version of MindSpore reuses communication subgraphs at all.
+
+    Args:
+        version: major and minor number.
+    """
     return FIRST_VERSION <= version <= LAST_VERSION
 
 

@@ -58,7 +58,11 @@ class _Log:
 
 
 def read_log(lines: Iterable[str]) -> ReuseLog:
-    """Read the lines of a log of one rank; later lines of a kind go before earlier ones."""
+    """Read the lines of a log of one rank; later lines of a kind go before earlier ones.
+
+    Args:
+        lines: with or without their ends.
+    """
     log = _Log()
     for line in lines:
         if match := _START.search(line):
@@ -85,7 +89,15 @@ def read_log(lines: Iterable[str]) -> ReuseLog:
 
 
 def check_log(report: ReuseReport, log: ReuseLog) -> tuple[LogCheck, ...]:
-    """Every fact of a prediction beside what the log says of it."""
+    """Every fact of a prediction beside what the log says of it.
+
+    Args:
+        report: the prediction.
+        log: of the same compilation.
+
+    Returns:
+        What the log does not say has None there.
+    """
     after = report.after
     checks = [
         LogCheck("cap", report.limit.cap, log.cap),
@@ -111,7 +123,14 @@ def _plain(key: str) -> str:
 
 
 def expected_lines(report: ReuseReport) -> tuple[str, ...]:
-    """The lines that the log will have, in order."""
+    """The lines that the log of the compilation will have, in order.
+
+    Args:
+        report: the prediction.
+
+    Returns:
+        Without time and place; none where reuse is switched off.
+    """
     limit = report.limit
     if limit.error:
         return (f"exception: {limit.error}",)

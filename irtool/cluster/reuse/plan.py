@@ -33,6 +33,9 @@ def best_choice(graph: Graph) -> Choice | None:
     """The cap with the fewest streams whose labels fit; ties: labels, subgraphs, the smaller cap.
 
     None where no cap saves a stream.
+
+    Args:
+        graph: with its kinds of collectives.
     """
     best = min(_choices(graph), key=_order, default=None)
     if best is None or best.streams >= graph.choose(0).streams:
@@ -68,7 +71,13 @@ def _taken(candidates: Iterable[Candidate], cap: int) -> tuple[tuple[str, ...], 
 
 
 def ideal_streams(graph: Graph) -> int:
-    """Streams of the best set of kinds that the labels allow, in whatever order (a knapsack)."""
+    """Streams of the best set of kinds that the labels allow, in whatever order.
+
+    This is the 0-1 knapsack, solved exactly by dynamic programming over the labels.
+
+    Args:
+        graph: with its kinds of collectives.
+    """
     budget = LABEL_LIMIT - 1 - graph.control_labels
     best: list[tuple[int, tuple[str, ...], int]] = [(0, (), 0)] * (max(budget, 0) + 1)
     for item in graph.candidates:
@@ -91,6 +100,9 @@ def largest_micro(graph: Graph) -> LargestMicro | None:
 
     Communication and operators of a micro-batch are taken to grow with their number, all others
     to stay.  None where the graph has none.
+
+    Args:
+        graph: with its kinds of collectives.
     """
     if not graph.micros:
         return None

@@ -42,7 +42,11 @@ ParallelMode: TypeAlias = Literal[
 
 
 def reserved_streams(version: tuple[int, int]) -> int:
-    """Streams that a version keeps free for itself."""
+    """Streams that a version keeps free for itself.
+
+    Args:
+        version: major and minor number.
+    """
     return 40 if version >= (2, 1) else 0
 
 
@@ -95,7 +99,16 @@ class Communicated:
 
 
 def queue_name(group: str | None, ranks: Sequence[int] | None, mode: ParallelMode) -> str:
-    """With which others a communication shares streams."""
+    """The name of the queue in which a communication shares streams with others.
+
+    Args:
+        group: that it communicates in.
+        ranks: of the group; None: not known.
+        mode: which groups have streams of their own.
+
+    Returns:
+        "" for the queue of all that have none of their own.
+    """
     if mode == "no_group_parallel":
         return ""
     if mode == "same_server_group_parallel" and not (ranks and in_one_server(ranks)):
@@ -104,7 +117,11 @@ def queue_name(group: str | None, ranks: Sequence[int] | None, mode: ParallelMod
 
 
 def communication_streams(communications: Sequence[Communicated]) -> int:
-    """Streams that communications take, packed in launch order, each queue by itself."""
+    """Streams that communications take, packed in launch order, each queue by itself.
+
+    Args:
+        communications: in launch order.
+    """
     used: dict[str, int] = {}
     count = 0
     for item in communications:
@@ -117,10 +134,19 @@ def communication_streams(communications: Sequence[Communicated]) -> int:
 
 
 def compute_streams(operators: int) -> int:
-    """Streams that operators other than communication take."""
+    """Streams that operators other than communication take.
+
+    Args:
+        operators: how many there are, communication left out.
+    """
     return ceil(operators / (TASKS_PER_STREAM // TASKS_PER_OPERATOR))
 
 
 def total_streams(compute: int, communication: int) -> int:
-    """Streams of the device: secondary ones included."""
+    """Streams of the device, those included that each communication stream brings with it.
+
+    Args:
+        compute: streams of operators.
+        communication: streams of collectives.
+    """
     return compute + STREAMS_PER_COMMUNICATION * communication

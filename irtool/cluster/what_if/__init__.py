@@ -143,6 +143,14 @@ def savings(memory: Memory, options: Iterable[Option], price: Price) -> tuple[Sa
     """Options with what each saves by itself, the cheapest byte first.
 
     Those that save nothing at the peak come last: another tensor is alive there instead.
+
+    Args:
+        memory: of the device, with its curve.
+        options: to be tried, each by itself.
+        price: seconds that an option adds to a step.
+
+    Returns:
+        Bytes at the peak that each saves; less than none where it takes more.
     """
     trial = Trial(memory)
     tried = [

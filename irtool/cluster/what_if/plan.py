@@ -107,6 +107,14 @@ def prices(memory: Memory, machine: Machine, host_bandwidth: float) -> Price:
 
     The rate is that of the element type most of the step's tensors have; on a machine that lists
     none arithmetic takes no time, as everywhere.
+
+    Args:
+        memory: of the device; its launches tell the usual element type.
+        machine: what operations and communication cost.
+        host_bandwidth: bytes a second to and from the host.
+
+    Returns:
+        A function of an option; less than 0 where the option saves time.
     """
     counts: dict[str, int] = {}
     for item in memory.launched:

@@ -33,6 +33,9 @@ def activation_options(memory: Memory) -> Iterator[Option]:
     A recomputed cell keeps its result and what others read of it; the rest dies in the forward
     pass and comes again when the backward pass first needs any of it (MindSpore recomputes a
     cell as one piece).  Its inputs live until then.
+
+    Args:
+        memory: of a dump that holds the whole step.
     """
     offloaded = _offloaded(memory)
     for cell, runs in _cells(memory).items():
@@ -186,7 +189,14 @@ def _traffic(collective: Collective) -> Traffic:
 
 
 def recomputed_collectives(memory: Memory) -> Option | None:
-    """``mp_comm_recompute=False`` where collectives run again now: bytes moved against memory."""
+    """``mp_comm_recompute=False`` where collectives run again now: bytes moved against memory.
+
+    Args:
+        memory: of a dump that holds the whole step.
+
+    Returns:
+        None where no collective runs again.
+    """
     changes: list[Change] = []
     traffic: list[Traffic] = []
     originals = _originals(memory)

@@ -31,6 +31,11 @@ def more_stages(memory: Memory, stages: int, micro_batches: int) -> Option | Non
     first stage as long as there are enough.  The price is the longer bubble, as operations that
     could have been done meanwhile, and the tensors between the new stages.
 
+    Args:
+        memory: of a device of one of the stages.
+        stages: pipeline stages now; 1: none.
+        micro_batches: of a step now; 1: there are to be as many as stages then.
+
     Returns:
         None where this device holds fewer than two layers.
     """
@@ -133,8 +138,15 @@ class ServedWeight:
 def served_weights(memory: Memory, weights: Sequence[Weight]) -> tuple[ServedWeight, ...]:
     """What parameter server mode would move for each weight, those it helps most first.
 
-    Weights that live on servers have their optimizer there too.  AllReduce moves
-    ``2 (n - 1) / n`` of a gradient (ring).
+    Weights that live on servers have their optimizer there too. AllReduce moves ``2 (n - 1) / n``
+    of a gradient (ring).
+
+    Args:
+        memory: of the device.
+        weights: that it holds, with the ranks that hold the same slice.
+
+    Returns:
+        In bytes a step of one worker.
     """
     served: list[ServedWeight] = []
     for weight in weights:

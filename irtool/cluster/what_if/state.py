@@ -55,7 +55,7 @@ class Weight:
 
     @property
     def name(self) -> str:
-        """The weight's name."""
+        """The name of the weight's parameter."""
         return self.tensor.name
 
     @property
@@ -79,7 +79,12 @@ class Weight:
 
 
 def weights(memory: Memory, threshold: int = THRESHOLD) -> tuple[Weight, ...]:
-    """The weights on this device; ``threshold``: bytes below which they stay whole."""
+    """The weights on this device, each with what is kept for it and how its gradient is summed.
+
+    Args:
+        memory: of a dump that holds the whole step.
+        threshold: bytes of a whole weight below which optimizer parallel leaves it whole.
+    """
     state: dict[str, int] = {}
     accumulated: dict[str, int] = {}
     cleared = _cleared(memory)
@@ -169,7 +174,13 @@ def _full(node: Node) -> int | None:
 def state_options(
     memory: Memory, micro_batches: int = 1, threshold: int = THRESHOLD
 ) -> Iterator[Option]:
-    """Options on weights, optimizer state and accumulated gradients."""
+    """Options on weights, optimizer state and accumulated gradients.
+
+    Args:
+        memory: of a dump that holds the whole step.
+        micro_batches: of a step.
+        threshold: bytes of a whole weight below which optimizer parallel leaves it whole.
+    """
     held = weights(memory, threshold)
     sharded = [weight for weight in held if weight.is_sharded]
     if not sharded:

@@ -20,7 +20,7 @@ def loss_nodes(analysis: Analysis) -> set[Node]:
         analysis: of the network.
 
     Returns:
-        None at all without ``loss_repeated_mean``, or seen from a stage that is not the last one.
+        Empty without ``loss_repeated_mean``, or seen from a stage that is not the last one.
     """
     context, network = analysis.context, analysis.network
     if not context.loss_repeated_mean or context.stage != context.stages - 1:
