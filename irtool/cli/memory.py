@@ -223,7 +223,7 @@ def _counted(
             source = "validate" if one.built is None else "graph_build"
         path = order.path if launched else dump.path
         held = memory(dump, counting, whole, launched or None)
-        shown = LaunchOrder(source, path, why)
+        shown = LaunchOrder(source, path, why or None)
     if not is_built(dump.path) and (shown is None or shown.source == "validate"):
         held = replace(held, order_error=int(held.dynamic_bytes * VALIDATE_ERROR))
     stage = layout.stage_of(one.rank)

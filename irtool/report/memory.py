@@ -13,7 +13,7 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.liveness import Rounding
 from irtool.cluster.memory import AliveCause, AliveTensor, Interval, Memory
 from irtool.cluster.memory.static import StaticCause, StaticTensor
-from irtool.cluster.what_if import Combination, Link, Option, Saving
+from irtool.cluster.what_if import Combination, Option, Saving, Traffic
 from irtool.cluster.what_if.plan import MemoryPlan
 from irtool.cluster.what_if.stages import ServedWeight
 from irtool.ir.dataclass import dataclass
@@ -60,11 +60,17 @@ LaunchSourceName: TypeAlias = Literal["recorded", "graph_build", "validate"]
 
 @dataclass(frozen=True, slots=True)
 class LaunchOrder:
-    """By what the order of launches is known; ``why``: why a record that is there is not used."""
+    """By what the order of launches is known, which decides what is alive together.
+
+    Attributes:
+        source: ``recorded`` by a run; else worked out as MindSpore does it, from that dump.
+        path: the record, or the dump.
+        why: why a record that is there is not used.
+    """
 
     source: LaunchSourceName
     path: str
-    why: str = ""
+    why: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,17 +147,6 @@ class StaticBytes(AnswerObject, frozen=True, kw_only=True):
     by_cause: dict[str, int]
     host_bytes: Annotated[int, doc("in host memory, counted nowhere else")]
     tensors: list[StaticTensorBytes]
-
-
-class OrderSource(AnswerObject, frozen=True, kw_only=True):
-    """By what the order of launches is known, which decides what is alive together."""
-
-    source: Annotated[
-        LaunchSourceName,
-        doc("`recorded` by a run; else worked out as MindSpore does it, from that dump"),
-    ]
-    path: Annotated[str, doc("the record, or the dump")]
-    why: Annotated[str | None, doc("why a record that is there is not used")]
 
 
 class PeakBytes(AnswerObject, frozen=True, kw_only=True):
@@ -235,15 +230,6 @@ class CommunicatorBytes(ByteInterval, frozen=True, kw_only=True):
     groups: Annotated[Sequence[str], doc("names of the groups")]
 
 
-class OptionTraffic(AnswerObject, frozen=True, kw_only=True):
-    """Bytes that a rank moves more in a step; negative: fewer."""
-
-    link: Annotated[Link, doc("`stage`: between stages")]
-    op: Annotated[str, doc("the collective or copy")]
-    bytes: int
-    ranks: Annotated[Sequence[int], doc("who takes part, where it is known")]
-
-
 class AppliedOption(AnswerObject, frozen=True, kw_only=True):
     """A switch of MindSpore and what it is applied to."""
 
@@ -259,7 +245,7 @@ class MemoryOption(AppliedOption, frozen=True, kw_only=True):
     flops: Annotated[int, doc("done more in a step")]
     flops_unknown: Annotated[int, doc("operators that could not be counted")]
     traffic_bytes: Annotated[int, doc("moved more in a step by one rank; negative: saved")]
-    traffic: list[OptionTraffic]
+    traffic: Sequence[Traffic]
     seconds: Annotated[float, doc("a step takes longer by, modelled")]
     saved_per_flop: float | None
     saved_per_byte: Annotated[float | None, doc("of traffic")]
@@ -323,7 +309,7 @@ class MemoryAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag
     ]
     static: StaticBytes
     peak: PeakBytes
-    order: OrderSource
+    order: LaunchOrder
     recorded: Annotated[RecordedBytes | None, doc("null: nothing recorded it")]
     curve: Annotated[list[CurvePoint], doc("of a step, in launch order")]
     alive_at_peak: Annotated[list[AliveAtPeak], doc("the largest first")]
@@ -411,9 +397,8 @@ def memory_answer(view: MemoryView, plan: MemoryPlan, context: RunContext) -> Me
     )
 
 
-def _order(one: RankMemory) -> OrderSource:
-    order = one.order or LaunchOrder("validate", one.memory.path)
-    return OrderSource(source=order.source, path=order.path, why=order.why or None)
+def _order(one: RankMemory) -> LaunchOrder:
+    return one.order or LaunchOrder("validate", one.memory.path)
 
 
 def _recorded(one: RankMemory, record: RecordedMemory) -> RecordedBytes:
@@ -513,10 +498,7 @@ def _option(saving: Saving) -> MemoryOption:
         flops=option.flops,
         flops_unknown=option.flops_unknown,
         traffic_bytes=option.traffic_bytes,
-        traffic=[
-            OptionTraffic(link=item.link, op=item.op, bytes=item.bytes, ranks=item.ranks)
-            for item in option.traffic
-        ],
+        traffic=option.traffic,
         seconds=saving.seconds,
         saved_per_flop=saving.per_flop,
         saved_per_byte=saving.per_byte,

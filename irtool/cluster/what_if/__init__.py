@@ -33,8 +33,13 @@ class Change:
 class Traffic:
     """Bytes that one rank moves more each step (fewer, if negative), and with whom.
 
-    ``op`` is the collective or copy, ``ranks`` who takes part where that is known. ``fusion``: the
-    fusion id of what serves a weight, which starts together with others; 0: it starts alone.
+    Attributes:
+        link: over what they are moved; ``stage``: between stages.
+        bytes: of one rank.
+        op: the collective or copy.
+        ranks: who takes part, where that is known.
+        fusion: the fusion id of what serves a weight, which starts together with others; 0: it
+            starts alone.
     """
 
     link: Link

@@ -58,9 +58,15 @@ _MOST_BARS = 64
 
 @dataclass(frozen=True, slots=True)
 class PlayedOrder:
-    """In which order communications were played; ``notes``: what records say that dumps don't."""
+    """In which order communications were played.
 
-    source: Literal["recorded", "dumps"]
+    Attributes:
+        source: ``recorded`` by the run; ``dumps``: as MindSpore launches what they say.
+        paths: the records.
+        notes: ``RANK: …``: where record and dump disagree.
+    """
+
+    source: Literal["recorded", "dumps"] = "dumps"
     paths: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -176,24 +182,13 @@ class GraphDifference(AnswerObject, frozen=True, kw_only=True):
     edits: list[GraphEdit]
 
 
-class OrderPlayed(AnswerObject, frozen=True, kw_only=True):
-    """In which order communications were played."""
-
-    source: Annotated[
-        Literal["recorded", "dumps"],
-        doc("`recorded` by the run; `dumps`: as MindSpore launches what they say"),
-    ]
-    paths: Annotated[list[str], doc("the records")]
-    notes: Annotated[list[str], doc("`RANK: …`: where record and dump disagree")]
-
-
 class HangAnswer(
     RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.comm.hang/1"
 ):
     """Does the run hang? All ranks' communications are played in launch order."""
 
     path: Annotated[str, doc("what was read")]
-    order: OrderPlayed
+    order: PlayedOrder
     hangs: Annotated[
         bool | None, doc("null: not in these dumps, but dumps of ranks that take part are missing")
     ]
@@ -258,7 +253,7 @@ def hang_answer(view: HangView, context: RunContext) -> HangAnswer:
     report = view.report
     return HangAnswer(
         path=view.path,
-        order=_order(view.order),
+        order=view.order or PlayedOrder(),
         hangs=None if report.missing_ranks and not report.hangs else report.hangs,
         blocked=None if report.blocked is None else _blocked(report.blocked),
         odd_ranks=report.odd_ranks,
@@ -364,11 +359,6 @@ def _unfit(item: Transfer) -> Mismatch:
 
 
 # -- for people ----------------------------------------------------------------------------------
-
-
-def _order(order: PlayedOrder | None) -> OrderPlayed:
-    played = order or PlayedOrder("dumps")
-    return OrderPlayed(source=played.source, paths=list(played.paths), notes=list(played.notes))
 
 
 def hang_report(view: HangView, is_page: bool = False) -> Report:
