@@ -53,7 +53,7 @@ def command(
     """
     from irtool.artefacts.cuts import Refused
     from irtool.planning.checkpoints.conversion import convert
-    from irtool.report.ckpt import CkptView, care_of, ckpt_answer, ckpt_report
+    from irtool.report.ckpt import CkptView, ckpt_answer, ckpt_report
 
     files = layouts_at(old), layouts_at(new)
     if files == (None, None):
@@ -75,7 +75,7 @@ def command(
         report=lambda is_page: ckpt_report(view),
         context=RunContext(None),
     )
-    return fails(fail_on, those=care_of(conversion))
+    return fails(fail_on, those=conversion.severities)
 
 
 def _known(path: str) -> Mapping[str, KnownParameter]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import cast
 
 from irtool.ir.dataclass import dataclass
@@ -12,6 +13,8 @@ from irtool.linting.budget import MEASURES, Measure, Measured
 from irtool.syntax.reading import parse_json
 
 TREND_SCHEMA = "irtool.gate.trend/1"
+_LEAST_RISE = 0.01
+"""Part of a value from which on a rise between two builds is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,11 @@ class Build:
     build: str
     ranks: tuple[Measured, ...]
     exceeded: tuple[str, ...] = ()
+
+    def most(self, measure: Measure) -> float | None:
+        """What the rank that needs most of it needs; None: it was not measured."""
+        values = [rank.values[measure] for rank in self.ranks if measure in rank.values]
+        return max(values, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,30 @@ def trend_lines(text: str) -> list[TrendLine]:
 def builds_of(lines: Sequence[TrendLine]) -> list[Build]:
     """The builds of a trend file, in its order."""
     return [line.build for line in lines if line.build is not None]
+
+
+def growth(before: float, after: float) -> float:
+    """How much more is needed, as a part of ``before``, which is not 0; negative: less."""
+    return (after - before) / before
+
+
+def largest_rise(builds: Sequence[Build], measure: Measure) -> tuple[Build, float] | None:
+    """The build that needs most more than the one before it.
+
+    Args:
+        builds: in their order.
+        measure: what is looked at; of each build, the rank that needs most of it.
+
+    Returns:
+        the build, and how much more it needs as a part of what the one before it needed; None: no
+        build needs as much more as is told (1 %).
+    """
+    rises: list[tuple[Build, float]] = []
+    for before, build in pairwise(builds):
+        old, new = before.most(measure), build.most(measure)
+        if old and new is not None and new - old >= _LEAST_RISE * old:
+            rises.append((build, growth(old, new)))
+    return max(rises, key=lambda rise: rise[1], default=None)
 
 
 def with_build(lines: Sequence[TrendLine], build: Build) -> list[TrendLine]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from math import prod
 from typing import Annotated
 
@@ -13,7 +12,6 @@ from irtool.artefacts.cuts import Cuts, Refused, cuts_of
 from irtool.artefacts.strategies.model import StrategyFile
 from irtool.cluster.context.model import RunContext
 from irtool.ir.dataclass import dataclass
-from irtool.ir.finding import Severity
 from irtool.ir.units import bytes_text, plural, ranks_text
 from irtool.planning.checkpoints.calls import conversion_lines
 from irtool.planning.checkpoints.conversion import (
@@ -177,16 +175,9 @@ def _parameter(one: ParameterSources, conversion: Conversion) -> CkptParameter:
 
 
 def _source(one: Source, known: KnownParameter | None) -> SliceSource:
-    shape = known.shape if known is not None else None
-    is_sized = shape is not None and len(shape) == len(one.region)
     return SliceSource(
         rank=one.rank,
-        slice=[
-            (int(begin * size), int(end * size))
-            for (begin, end), size in zip(one.region, shape or (), strict=True)
-        ]
-        if is_sized
-        else None,
+        slice=None if known is None else known.elements_of(one.region),
         part=[(str(begin), str(end)) for begin, end in one.region],
     )
 
@@ -206,28 +197,9 @@ def ckpt_report(view: CkptView) -> Report:
     elements += [table for table in tables if table.rows]
     elements += [Note(f"note: {text}") for text in (*conversion_notes(conversion), *view.notes)]
     elements.append(Note("\n".join(conversion_lines(conversion)), verbatim=True))
-    tone = "bad" if care_of(conversion) else "good"
+    tone = "bad" if conversion.severities else "good"
     title = f"ckpt: {_path(conversion.old)} -> {_path(conversion.new)}"
     return Report(title, Answer(conversion_text(conversion), tone), elements)
-
-
-def care_of(conversion: Conversion) -> tuple[Severity, ...]:
-    """How grave what needs care is: refused or misplaced, in no old checkpoint, unknown.
-
-    Args:
-        conversion: of checkpoints from one layout to another.
-
-    Returns:
-        "error", "warning", "info" as far as each applies, in this order; empty where nothing does.
-    """
-    refused = any(one.mindspore is None for one in conversion.ranks)
-    unknown = any(parameter.unknown for one in conversion.ranks for parameter in one.parameters)
-    concerns: dict[Severity, bool] = {
-        "error": refused or bool(conversion.misplaced),
-        "warning": bool(conversion.added),
-        "info": unknown,
-    }
-    return tuple(severity for severity, is_so in concerns.items() if is_so)
 
 
 def _path(file: StrategyFile | None) -> str:
@@ -354,7 +326,7 @@ def _parameters_table(view: CkptView) -> Table:
         text_column("parts after"), number_column("from others", "share"),
     ]  # fmt: skip
     before, after = _cuts_by_name(conversion.old), _cuts_by_name(conversion.new)
-    shares = _moved_shares(conversion)
+    shares = conversion.moved_shares()
     rows: list[list[Cell]] = []
     for name, share in sorted(shares.items(), key=lambda pair: (-pair[1], pair[0])):
         known = conversion.parameters.get(name)
@@ -366,23 +338,6 @@ def _parameters_table(view: CkptView) -> Table:
         "Parameters with another layout", columns, rows,
         noun="parameter", most=rows_shown(view.limit), note=note,
     )  # fmt: skip
-
-
-def _moved_shares(conversion: Conversion) -> dict[str, float]:
-    moved: dict[str, Fraction] = {}
-    held: dict[str, Fraction] = {}
-    for one in conversion.ranks:
-        alike: dict[int, tuple[Fraction, Fraction]] = {}
-        for parameter in one.parameters:
-            if not parameter.sources:
-                continue
-            if id(parameter.sources) not in alike:
-                total = sum((source.part for source in parameter.sources), start=Fraction(0))
-                alike[id(parameter.sources)] = total, one.moved_part(parameter)
-            total, part = alike[id(parameter.sources)]
-            held[parameter.name] = held.get(parameter.name, Fraction(0)) + total
-            moved[parameter.name] = moved.get(parameter.name, Fraction(0)) + part
-    return {name: float(moved.get(name, Fraction(0)) / total) for name, total in held.items()}
 
 
 def _cuts_by_name(file: StrategyFile | None) -> dict[str, str]:

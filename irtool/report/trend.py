@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 
 from irtool.ir.units import plural, quantity_text
 from irtool.linting.budget import MEANINGS, MEASURES, UNITS, Limit, Measure
-from irtool.linting.trend import Build
+from irtool.linting.trend import Build, growth, largest_rise
 from irtool.report.model import Amount, Answer, Column, Element, Picture, Report, Table
 from irtool.report.page.charts import Series, line_chart
 from irtool.report.text import shortened
 
 _LEAST_CHANGE = 0.0005
 """Part of a value from which on a change is shown: less is 0.0 %."""
-_LEAST_RISE = 0.01
-"""Part of a value from which on a rise between two earlier builds is told."""
 _HASH = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _MOST_HASH = 10
 """Characters that are shown of a commit's hash."""
@@ -33,9 +30,7 @@ def trend_report(
         unjudged: measures with a limit that the last build was not held against.
     """
     measures: list[Measure] = [
-        measure
-        for measure in MEASURES
-        if any(_most(build, measure) is not None for build in builds)
+        measure for measure in MEASURES if any(build.most(measure) is not None for build in builds)
     ]
     elements: list[Element] = []
     elements += [_chart(builds, limits, measure) for measure in measures]
@@ -62,12 +57,6 @@ def _answer(builds: Sequence[Build], limits: Sequence[Limit], unjudged: Sequence
 def _name(build: Build) -> str:
     """What a build is called: of a commit's hash the beginning, by which people know it."""
     return build.build[:_MOST_HASH] if _HASH.fullmatch(build.build) else build.build
-
-
-def _most(build: Build, measure: Measure) -> float | None:
-    """What the rank that needs most of it needs."""
-    values = [rank.values[measure] for rank in build.ranks if measure in rank.values]
-    return max(values, default=None)
 
 
 def _chart(builds: Sequence[Build], limits: Sequence[Limit], measure: Measure) -> Picture:
@@ -98,35 +87,22 @@ def _chart(builds: Sequence[Build], limits: Sequence[Limit], measure: Measure) -
 def _note(builds: Sequence[Build], measure: Measure, limit: float | None) -> str:
     """What the last build needs, how that differs from the one before it, and what is allowed."""
     unit = UNITS[measure]
-    last = _most(builds[-1], measure)
+    last = builds[-1].most(measure)
     parts = [
         "not measured in the last build" if last is None else f"now {quantity_text(last, unit)}"
     ]
-    before = _most(builds[-2], measure) if len(builds) > 1 else None
+    before = builds[-2].most(measure) if len(builds) > 1 else None
     if last is not None and before:
-        more = (last - before) / before
+        more = growth(before, last)
         change = f"{more:+.1%} since" if abs(more) >= _LEAST_CHANGE else "as"
         parts.append(f"{change} {shortened(_name(builds[-2]), 12)}")
-    rise = _largest_rise(builds, measure)
+    rise = largest_rise(builds[:-1], measure)  # the last one is told anyway
     if rise is not None:
         build, more = rise
         parts.append(f"rose most in {shortened(_name(build), 12)} ({more:+.1%})")
     if limit is not None:
         parts.append(f"at most {quantity_text(limit, unit)}")
     return f"{', '.join(parts)}: {MEANINGS[measure]}"
-
-
-def _largest_rise(builds: Sequence[Build], measure: Measure) -> tuple[Build, float] | None:
-    """The build that needs most more than the one before it, and by which part; None: none does.
-
-    The last build is left out: what it needs is told anyway.
-    """
-    rises: list[tuple[Build, float]] = []
-    for before, build in pairwise(builds[:-1]):
-        old, new = _most(before, measure), _most(build, measure)
-        if old and new is not None and new - old >= _LEAST_RISE * old:
-            rises.append((build, (new - old) / old))
-    return max(rises, key=lambda rise: rise[1], default=None)
 
 
 def _table(builds: Sequence[Build], measures: Sequence[Measure]) -> Table:
@@ -139,7 +115,7 @@ def _table(builds: Sequence[Build], measures: Sequence[Measure]) -> Table:
         [
             _name(build),
             ", ".join(build.exceeded),
-            *(Amount(_most(build, measure), UNITS[measure]) for measure in measures),
+            *(Amount(build.most(measure), UNITS[measure]) for measure in measures),
         ]
         for build in reversed(builds)
     ]

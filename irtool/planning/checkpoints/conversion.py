@@ -12,6 +12,7 @@ from irtool.artefacts.strategies.model import StrategyFile
 from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
+from irtool.ir.finding import Severity
 from irtool.ir.types import BITS
 from irtool.planning.checkpoints.rank_lists import all_mindspore_ranks
 from irtool.planning.checkpoints.sources import (
@@ -33,6 +34,13 @@ class KnownParameter:
 
     shape: tuple[int, ...]
     item_bytes: float | None
+
+    def elements_of(self, region: Region) -> list[tuple[int, int]] | None:
+        """Begin and end of a region in elements, by dimension; None: it has other dimensions."""
+        if len(region) != len(self.shape):
+            return None
+        sized = zip(region, self.shape, strict=True)
+        return [(int(begin * size), int(end * size)) for (begin, end), size in sized]
 
 
 def known_parameters(dump: Dump) -> dict[str, KnownParameter]:
@@ -123,6 +131,35 @@ class Conversion(Shown):
     def new_devices(self) -> int:
         """Checkpoints that there will be."""
         return 1 if self.new is None else self.new.devices
+
+    @property
+    def severities(self) -> tuple[Severity, ...]:
+        """How grave what needs care is: refused or misplaced, in no old checkpoint, unknown."""
+        refused = any(one.mindspore is None for one in self.ranks)
+        unknown = any(parameter.unknown for one in self.ranks for parameter in one.parameters)
+        concerns: dict[Severity, bool] = {
+            "error": refused or bool(self.misplaced),
+            "warning": bool(self.added),
+            "info": unknown,
+        }
+        return tuple(severity for severity, is_so in concerns.items() if is_so)
+
+    def moved_shares(self) -> dict[str, float]:
+        """By parameter: which part of what all ranks hold of it comes from other ranks."""
+        moved: dict[str, Fraction] = {}
+        held: dict[str, Fraction] = {}
+        for one in self.ranks:
+            alike: dict[int, tuple[Fraction, Fraction]] = {}
+            for parameter in one.parameters:
+                if not parameter.sources:
+                    continue
+                if id(parameter.sources) not in alike:
+                    total = sum((source.part for source in parameter.sources), start=Fraction(0))
+                    alike[id(parameter.sources)] = total, one.moved_part(parameter)
+                total, part = alike[id(parameter.sources)]
+                held[parameter.name] = held.get(parameter.name, Fraction(0)) + total
+                moved[parameter.name] = moved.get(parameter.name, Fraction(0)) + part
+        return {name: float(moved.get(name, Fraction(0)) / total) for name, total in held.items()}
 
     def moved(self, ranks: Sequence[RankSources] | None = None) -> Moved:
         """How much comes from other ranks; of all ranks, or of some."""
