@@ -15,7 +15,7 @@ from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis
 from irtool.diagnosis.script_difference import context_alone
 from irtool.diagnosis.subject import Subject, source_of
 from irtool.ir.finding import Edit
-from irtool.ir.units import ranks_text
+from irtool.ir.units import numbered_text
 
 _TASK: Task = "group"
 _UNLIKE = "gradients_mean"
@@ -83,10 +83,11 @@ def unlike_gradients(subject: Subject) -> Iterator[Diagnosis]:
         return
     common, odd, certain = _sides(values)
     value = next(key for key, ranks in values.items() if ranks == common)
+    few, most = numbered_text("rank", odd), numbered_text("rank", common)
     yield diagnosis(
         _TASK,
         "error",
-        f"{_UNLIKE} is {not value} on {_ranks(odd)} and {value} on {_ranks(common)}: gradients are "
+        f"{_UNLIKE} is {not value} on {few} and {value} on {most}: gradients are "
         "divided by the number of replicas on one side only, so that ranks update weights "
         "differently, without any message",
         ("irtool", "diff", *(subject.validated[ranks[0]].path for ranks in (common, odd))),
@@ -128,10 +129,11 @@ def _unlike_fusion(subject: Subject, values: Mapping[Hashable, list[int]]) -> It
     members = set(first.party.ranks or ()) & subject.cluster.ranks.keys()
     if members <= set(odd):
         return  # whole groups do it alike
+    few, most = numbered_text("rank", odd), numbered_text("rank", common)
     yield diagnosis(
         _TASK,
         "error",
-        f"fusion ids join other collectives on {_ranks(odd)} than on {_ranks(common)}: {first.op} "
+        f"fusion ids join other collectives on {few} than on {most}: {first.op} "
         f"{number + 1} of a rank has id {first.collective.fusion} there and "
         f"{second.collective.fusion} here, so that members of a group launch other sizes; "
         "comm_fusion has to be the same on all ranks",
@@ -142,7 +144,7 @@ def _unlike_fusion(subject: Subject, values: Mapping[Hashable, list[int]]) -> It
         file=own.path,
         line=first.line,
         source=source_of(first.collective.node),
-        edit=Edit(setting="comm_fusion", value=f"that of {_ranks(common)}") if certain else None,
+        edit=Edit(setting="comm_fusion", value=f"that of {most}") if certain else None,
     )
 
 
@@ -199,7 +201,3 @@ def _sides(values: Mapping[Hashable, list[int]]) -> tuple[list[int], list[int], 
     """Most ranks, the fewest, and whether these are fewer."""
     sides = sorted(values.values(), key=lambda ranks: (-len(ranks), ranks))
     return sides[0], sides[-1], len(sides[0]) > len(sides[-1])
-
-
-def _ranks(ranks: list[int]) -> str:
-    return f"rank{'' if len(ranks) == 1 else 's'} {ranks_text(tuple(sorted(ranks)))}"

@@ -10,7 +10,7 @@ from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, diagnosis
 from irtool.diagnosis.subject import Subject
 from irtool.ir.finding import Finding
 from irtool.ir.run import PassFile
-from irtool.ir.units import ranks_text
+from irtool.ir.units import numbered_text
 from irtool.syntax.reading import opened
 from irtool.syntax.run.names import parse_name
 
@@ -65,7 +65,7 @@ def damaged(subject: Subject, damage: Mapping[str, Finding]) -> Iterator[Diagnos
         first, problem = paths[0], damage[paths[0]]
         held = {rank for path in paths for rank in _ranks(subject, path)}
         ranks = tuple(sorted(held))
-        of = f" of rank{'' if len(ranks) == 1 else 's'} {ranks_text(ranks)}" if ranks else ""
+        of = f" of {numbered_text('rank', ranks)}" if ranks else ""
         hint = "" if is_last else "; later dumps are there: copy it again"
         yield diagnosis(
             "failed-node" if is_last else "lint",

@@ -195,11 +195,7 @@ def plural(number: int, noun: str) -> str:
         number: how many.
         noun: in the singular, and with a regular plural.
     """
-    if number == 1:
-        return f"1 {noun}"
-    if noun.endswith("y") and not noun.endswith(("ay", "ey", "oy", "uy")):
-        return f"{count_text(number)} {noun[:-1]}ies"
-    return f"{count_text(number)} {noun}{'es' if noun.endswith(_SIBILANTS) else 's'}"
+    return f"1 {noun}" if number == 1 else f"{count_text(number)} {_in_plural(noun)}"
 
 
 def ranks_text(ranks: Sequence[int] | None) -> str:
@@ -218,6 +214,17 @@ def ranks_text(ranks: Sequence[int] | None) -> str:
     return ",".join(_run_text(run) for run in _runs(ordered))
 
 
+def numbered_text(noun: str, numbers: Iterable[int]) -> str:
+    """Ranks, stages or the like by their numbers: ``rank 1``, ``ranks 0-3``, ``stages 0,2``.
+
+    Args:
+        noun: what is numbered, in the singular.
+        numbers: in any order.
+    """
+    listed = sorted(set(numbers))
+    return f"{noun if len(listed) == 1 else _in_plural(noun)} {ranks_text(listed)}"
+
+
 def tuple_text(value: object) -> str:
     """A strategy or shape as Python writes it: ``((4, 1), (1,))``; nothing for None.
 
@@ -228,6 +235,12 @@ def tuple_text(value: object) -> str:
         items = [tuple_text(item) for item in cast("Sequence[object]", value)]
         return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
     return "" if value is None else str(value)
+
+
+def _in_plural(noun: str) -> str:
+    if noun.endswith("y") and not noun.endswith(("ay", "ey", "oy", "uy")):
+        return f"{noun[:-1]}ies"
+    return f"{noun}{'es' if noun.endswith(_SIBILANTS) else 's'}"
 
 
 def _three_digits(number: float) -> str:

@@ -13,7 +13,7 @@ from irtool.cluster.pricing import step_seconds
 from irtool.ir.collectives import collectives
 from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
-from irtool.ir.units import Unit, quantity_text, ranks_text, told_apart
+from irtool.ir.units import Unit, numbered_text, quantity_text, ranks_text, told_apart
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.step.report import step_cost
 from irtool.sharding.check import check
@@ -155,7 +155,7 @@ class Exceeded:
             else ""
         )
         ranks = self.ranks
-        who = f" of rank{'s' * (len(ranks) > 1)} {ranks_text(ranks)}" if ranks else ""
+        who = f" of {numbered_text('rank', ranks)}" if ranks else ""
         return f"{self.limit.measure}{who} is {now}, the budget is {most}{against}"
 
 
@@ -349,7 +349,7 @@ def _of_ranks(builds: Sequence[Measured], among: int) -> str:
     ranks = sorted(rank for row in builds for rank in row.alike or (row.rank,) if rank is not None)
     if len(builds) == among or not ranks:
         return ""
-    return f"rank{'s' * (len(ranks) > 1)} {ranks_text(ranks)}: "
+    return f"{numbered_text('rank', ranks)}: "
 
 
 def _absent(limit: Limit, builds: Sequence[Measured]) -> tuple[str, str]:

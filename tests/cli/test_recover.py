@@ -113,7 +113,7 @@ def test_a_stage_that_did_not_change_keeps_its_compile_cache(
         encoding="utf-8",
     )
     _, out, _ = run(capsys, samples / "pipeline_run", "--plan", tmp_path / "new")
-    assert "of stages 0 still valid: the graph is the same; of all others stale" in out
+    assert "of stage 0 still valid: the graph is the same; of all others stale" in out
 
 
 def test_a_page(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from irtool.ir.units import (
     Unit,
     bandwidth_text,
     bytes_text,
+    numbered_text,
     operations_text,
     part_text,
     plural,
@@ -140,3 +142,18 @@ def test_tuples_are_written_as_python_writes_them() -> None:
     assert tuple_text([2]) == "(2,)"
     assert tuple_text(None) == ""
     assert tuple_text("data_parallel") == "data_parallel"
+
+
+@pytest.mark.parametrize(
+    ("noun", "numbers", "text"),
+    [
+        ("rank", [3], "rank 3"),
+        ("rank", [3, 3], "rank 3"),
+        ("rank", (2, 0), "ranks 0,2"),
+        ("stage", {1, 2, 3}, "stages 1-3"),
+    ],
+)
+def test_what_is_numbered_has_its_noun_in_the_right_number(
+    noun: str, numbers: Iterable[int], text: str
+) -> None:
+    assert numbered_text(noun, numbers) == text

@@ -20,6 +20,7 @@ from irtool.cli.recover.options import RecoverOptions
 from irtool.cli.report import Failure
 from irtool.cluster.machine import Machine, default_machine
 from irtool.ir.dataclass import dataclass
+from irtool.ir.units import numbered_text
 from irtool.report.text import escape_lines
 from irtool.syntax.printer import dumps
 from irtool.syntax.run.classes import Fingerprints
@@ -192,4 +193,4 @@ def _cache_text(recovery: Recovery, old: Mapping[int, str], given: Mapping[int, 
         valid += "; a new device that plays a lost rank has none"
     if len(same) == len(stages):
         return valid
-    return f"of stages {', '.join(map(str, sorted(same)))} {valid}; of all others {stale}"
+    return f"of {numbered_text('stage', same)} {valid}; of all others {stale}"

@@ -14,7 +14,7 @@ from irtool.cluster.hang.board import Meeting, Play, step_text
 from irtool.cluster.hang.script import Departure
 from irtool.cluster.matching import FATAL, Disagreement, Place, Transfer, place
 from irtool.ir.dataclass import dataclass
-from irtool.ir.units import ranks_text
+from irtool.ir.units import numbered_text
 
 MemberState: TypeAlias = Literal["waits", "waits elsewhere", "done", "no dump"]
 """What a member of the blocked group does: it is there, waits in another one, or is through."""
@@ -127,11 +127,12 @@ def _why(
             if member.place is not None:
                 texts.setdefault(step_text(member.place), []).append(member.rank)
         why = ", ".join(
-            f"{_ranks(ranks)} {'does' if len(ranks) == 1 else 'do'} {text}"
+            f"{numbered_text('rank', ranks)} {'does' if len(ranks) == 1 else 'do'} {text}"
             for text, ranks in texts.items()
         )
     else:
-        why = f"{_ranks([one.rank for one in waiting])} {_wait_word(waiting)} in {step_text(here)}"
+        who = numbered_text("rank", [one.rank for one in waiting])
+        why = f"{who} {_wait_word(waiting)} in {step_text(here)}"
         for member in members:
             if member.state == "waits elsewhere" and member.place is not None:
                 group = member.place.party.group
@@ -148,8 +149,8 @@ def _departures_text(left: Sequence[Departure]) -> str:
     first = left[0]
     if first.certain:
         verb = "diverges" if len(first.ranks) == 1 else "diverge"
-        return f"; {_ranks(first.ranks)} {verb} from the other ranks: {first.text}"
-    sides = f"{_ranks(first.ranks)} and {_ranks(first.common)}"
+        return f"; {numbered_text('rank', first.ranks)} {verb} from the other ranks: {first.text}"
+    sides = f"{numbered_text('rank', first.ranks)} and {numbered_text('rank', first.common)}"
     return f"; {sides} part, and no side has more ranks: {first.text}"
 
 
@@ -184,10 +185,6 @@ def _of_disagreement(play: Play, item: Disagreement, left: Sequence[Departure]) 
         members.append(Member(item.right_rank, "waits" if item.right else "done", item.right))
     text = item.message + _departures_text(left)
     return Blocked(item.group, item.index, tuple(members), text)
-
-
-def _ranks(ranks: Sequence[int]) -> str:
-    return f"rank{'' if len(ranks) == 1 else 's'} {ranks_text(ranks)}"
 
 
 def _wait_word(waiting: Sequence[Member]) -> str:

@@ -40,6 +40,7 @@ from irtool.ir.display import Shown
 from irtool.ir.graph import Node
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.ir.phases import Phase
+from irtool.ir.units import numbered_text
 from irtool.ir.whole import WholeNode
 
 
@@ -470,9 +471,9 @@ def _bubble(
 def _limits(stages: Sequence[Stage], count: int, missing: Sequence[int], chunks: int) -> list[str]:
     limits: list[str] = []
     if missing:
-        which = ", ".join(map(str, missing))
+        which = numbered_text("stage", missing)
         limits.append(
-            f"no dump of stage {which}: balance, the simulated bubble and the best cut need all"
+            f"no dump of {which}: balance, the simulated bubble and the best cut need all"
         )
     if count < 2:
         limits.append("there is one stage: no pipeline")

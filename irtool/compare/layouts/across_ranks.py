@@ -29,6 +29,7 @@ from irtool.compare.tensors.model import Columns, Op, TensorRun
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
 from irtool.ir.dataclass import dataclass
+from irtool.ir.units import numbered_text
 
 _SAME_NUMBERS = 1e-6
 """Relative difference of figures of one tensor that two calls show."""
@@ -76,8 +77,7 @@ class AcrossRanks:
                 continue
             is_weight = place in op.parameters
             if is_weight or (op.parameters and not is_float(run.columns.dtypes[place])):
-                which = ", ".join(map(str, odd.ranks))
-                name = f"{op.name}.{odd.label} on rank{'s' * (len(odd.ranks) > 1)} {which}"
+                name = f"{op.name}.{odd.label} on {numbered_text('rank', odd.ranks)}"
                 given.append(
                     ("initial weights" if is_weight else "indices", Differing(name, odd.error))
                 )

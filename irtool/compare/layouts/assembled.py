@@ -21,6 +21,7 @@ from irtool.compare.tensors.measuring.measure import measure_arrays
 from irtool.compare.tensors.model import NAN, Columns, Op, Shape
 from irtool.compare.tensors.semantics import family, is_random
 from irtool.ir.dataclass import dataclass
+from irtool.ir.units import numbered_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -439,7 +440,7 @@ class Assembler:
             what = "a parameter" if not label.startswith(("input", "output")) else "a tensor"
             why = (
                 f"{label}, {what} that all of them hold whole, is not the same on "
-                f"rank{'s' * (len(odd) > 1)} {', '.join(map(str, sorted(odd)))} as on the others"
+                f"{numbered_text('rank', odd)} as on the others"
             )
             self.found.odd.append(
                 Odd(which, index, tuple(sorted(odd)), max(odd.values()), why, label)
@@ -605,7 +606,7 @@ class Assembler:
             label, ranks = columns.labels[place], tuple(sorted(odd))
             why = (
                 f"{label}, a tensor that all of them hold whole, is not the same on "
-                f"rank{'s' * (len(odd) > 1)} {', '.join(map(str, ranks))} as on the others"
+                f"{numbered_text('rank', ranks)} as on the others"
             )
             self.found.odd.append(Odd(which, index, ranks, max(odd.values()), why, label))
 

@@ -30,7 +30,7 @@ from irtool.compare.tensors.pairing.slots import Slots
 from irtool.compare.tensors.semantics import family
 from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
-from irtool.ir.units import error_text
+from irtool.ir.units import error_text, numbered_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,12 +306,11 @@ def _owned(
 
 def _of_replica(replica: OtherReplica, ranks: Ranks, is_left: bool) -> Judged:
     what = "data or a parameter" if replica.is_given else "a tensor that all of them hold whole"
-    which = ", ".join(map(str, replica.ranks))
     op, label = replica.op, replica.label
     if (made := _collective_before(op, label, ranks)) is not None:
         op, label = made, "its result"
     why = (
-        f"{label}, {what}, is not the same on rank{'s' * (len(replica.ranks) > 1)} {which} "
+        f"{label}, {what}, is not the same on {numbered_text('rank', replica.ranks)} "
         f"as on the ranks that hold the same part: {error_text(replica.error)} relative"
     )
     judged = _alone(op, why, replica.error, is_left)

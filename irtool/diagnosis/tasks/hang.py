@@ -20,7 +20,7 @@ from irtool.diagnosis.script_difference import (
 from irtool.diagnosis.subject import Reads, Subject, source_of
 from irtool.ir.finding import Edit, SourceLine
 from irtool.ir.graph import Node
-from irtool.ir.units import plural, ranks_text
+from irtool.ir.units import numbered_text, plural, ranks_text
 
 TASK: Task = "hang"
 READS: Reads = "validate"
@@ -92,8 +92,7 @@ def _departure_text(left: Departure, report: HangReport) -> str:
     word = "rank" if len(left.ranks) == 1 else "ranks"
     stuck = tuple(report.stuck)
     waits = (
-        f"; rank{'' if len(stuck) == 1 else 's'} {ranks_text(stuck)} "
-        f"never proceed{'s' if len(stuck) == 1 else ''}"
+        f"; {numbered_text('rank', stuck)} never proceed{'s' if len(stuck) == 1 else ''}"
         if stuck
         else ""
     )

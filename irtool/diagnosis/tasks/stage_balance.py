@@ -9,7 +9,7 @@ from irtool.cluster.pipeline.cut import Cut, best_cut
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import Reads, Subject
 from irtool.ir.finding import Edit, Gain
-from irtool.ir.units import seconds_text, share_text
+from irtool.ir.units import numbered_text, seconds_text, share_text
 
 TASK: Task = "stage-balance"
 READS: Reads = "validate"
@@ -36,7 +36,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     inputs = [StageInput(one.ranks[0], one.ranks, one.memory) for one in subject.memories]
     balance = pipeline(inputs, stages, subject.parallel.devices, subject.machine)
     if balance.missing:
-        raise CannotJudge(f"no dump of stage {', '.join(map(str, balance.missing))}")
+        raise CannotJudge(f"no dump of {numbered_text('stage', balance.missing)}")
     uneven = list(_cut(subject, balance)) or list(_uneven_work(subject, inputs, balance))
     yield from uneven
     if balance.micro_batches < stages:

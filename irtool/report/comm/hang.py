@@ -18,7 +18,7 @@ from irtool.compare.edits import Pattern
 from irtool.diagnosis.script_difference import ScriptDifference
 from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
-from irtool.ir.units import plural, ranks_text
+from irtool.ir.units import numbered_text, plural, ranks_text
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.comm.places import (
     CommunicationPlace,
@@ -426,17 +426,11 @@ def _facts(report: HangReport) -> list[tuple[str, str]]:
         ("played", f"{plural(report.played, 'communication')} in launch order"),
     ]
     if report.odd_ranks:
-        facts.append(
-            (
-                "odd",
-                f"rank{'' if len(report.odd_ranks) == 1 else 's'} {ranks_text(report.odd_ranks)}",
-            )
-        )
+        facts.append(("odd", numbered_text("rank", report.odd_ranks)))
     if report.blocked is not None:
         facts.append(("blocked", _blocked_text(report.blocked)))
     if report.stuck:
-        ranks = tuple(report.stuck)
-        whose = f"rank{'' if len(ranks) == 1 else 's'} {ranks_text(ranks)}"
+        whose = numbered_text("rank", report.stuck)
         waiting = plural(sum(report.stuck.values()), "communication")
         facts.append(("incomplete", f"{waiting} on {whose} never completed"))
     if report.cycle and not report.certain:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from math import isinf
 
-from irtool.ir.units import bandwidth_text, bytes_text, plural, ranks_text, seconds_text
+from irtool.ir.units import (
+    bandwidth_text,
+    bytes_text,
+    numbered_text,
+    plural,
+    seconds_text,
+)
 from irtool.planning.plans.border import Border, Share
 from irtool.planning.plans.decisions import Decisions
 from irtool.planning.plans.onto import Onto
@@ -21,7 +27,7 @@ def elastic_facts(plan: ElasticPlan) -> list[tuple[str, str]]:
     """Which devices, and what the choice was made by."""
     facts: list[tuple[str, str]] = []
     if plan.lost:
-        facts.append(("lost ranks", ranks_text(plan.lost)))
+        facts.append(("lost", numbered_text("rank", plan.lost)))
     point = plan.point
     facts.append(("devices", f"{point.devices}: {plan.why}"))
     more = plan.best_with_more

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.ir.units import plural, ranks_text
+from irtool.ir.units import numbered_text, plural, ranks_text
 from irtool.planning.recovery.growth import Growth
 from irtool.planning.recovery.recover import Recovery
 from irtool.report.model import Answer, Block, Element, Facts, Note, Report
@@ -84,7 +84,7 @@ def _facts(view: RecoveryView) -> list[tuple[str, str]]:
     if recovery.context.stages > 1:
         facts.append(("stages", str(recovery.context.stages)))
     if request.lost:
-        facts.append(("lost", f"ranks {ranks_text(request.lost)}"))
+        facts.append(("lost", numbered_text("rank", request.lost)))
     if request.added:
         facts.append(("added", plural(request.added, "device")))
     if request.lost or request.added or request.to:
@@ -93,9 +93,9 @@ def _facts(view: RecoveryView) -> list[tuple[str, str]]:
             facts.append(("new stages", str(recovery.stages)))
         facts.append(("legal", ", ".join(map(str, recovery.legal[:8]))))
     if view.classes:
-        classes = ", ".join(ranks_text(ranks) for ranks in list(view.classes)[:6])
-        more = " …" if len(view.classes) > 6 else ""
-        facts.append(("equal graphs", f"{len(view.classes)} to compile: ranks {classes}{more}"))
+        classes = "; ".join(numbered_text("rank", ranks) for ranks in list(view.classes)[:6])
+        more = "; …" if len(view.classes) > 6 else ""
+        facts.append(("equal graphs", f"{len(view.classes)} to compile: {classes}{more}"))
     if view.cache:
         facts.append(("compile cache", view.cache))
     facts.append(("groups", _groups_text(recovery)))
@@ -143,7 +143,7 @@ def _groups_text(recovery: Recovery) -> str:
     text = f"{len(recovery.broken):,} of {all_groups:,} hold a lost rank"
     untouched = recovery.groups.untouched_ranks(recovery.request.lost, recovery.survivors)
     if untouched:
-        text += f"; of ranks {ranks_text(untouched)} only the world's does"
+        text += f"; of {numbered_text('rank', untouched)} only the world's does"
     return text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from irtool.compare.runs.comparison import RunComparison
 from irtool.compare.runs.hyperparameters import Row
@@ -13,7 +13,7 @@ from irtool.compare.tensors.dtypes import coarsest, roundoff
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import Op
 from irtool.compare.tensors.pairing.crossing import Crossing
-from irtool.ir.units import error_text, part_text, plural, quantity_text
+from irtool.ir.units import error_text, numbered_text, part_text, plural, quantity_text
 from irtool.report.diff.losses import answer_text as losses_text
 
 _SETTINGS = 4
@@ -134,7 +134,7 @@ def _case_text(comparison: RunComparison, case: Case) -> str:
     if stretch := stretch_text(case.right):
         place += f" (right: {stretch})"
     if judged.ranks:
-        place += f" on {ranks_text(judged.ranks)}"
+        place += f" on {numbered_text('rank', judged.ranks)}"
     if judged.may_be_order:
         same = "has the same numbers in another order"
         if judged.may_be_mask:
@@ -143,15 +143,6 @@ def _case_text(comparison: RunComparison, case: Case) -> str:
     unit = comparison.shown.name if comparison.shown is not None else ""
     where = ", ".join(text for text in (case.left.source, unit) if text)
     return f"error begins {place}" + (f" ({where})" if where else "")
-
-
-def ranks_text(ranks: Sequence[int]) -> str:
-    """``rank 1``, ``ranks 0, 2``.
-
-    Args:
-        ranks: one or more.
-    """
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
 
 
 def _graphs_text(comparison: RunComparison) -> str:
