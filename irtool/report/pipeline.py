@@ -175,7 +175,13 @@ class PipelineAnswer(
 
 
 def pipeline_answer(view: PipelineView, machine: Machine, context: RunContext) -> PipelineAnswer:
-    """The answer for scripts."""
+    """The answer of ``irtool pipeline`` for scripts.
+
+    Args:
+        view: what the stages do, and what was measured of them.
+        machine: that its seconds are of.
+        context: of the run, with origins.
+    """
     pipeline = view.pipeline
     return PipelineAnswer(
         path=view.path,
@@ -270,7 +276,12 @@ def _task(task: TimedTask) -> TimelineTask:
 
 
 def pipeline_report(view: PipelineView, is_page: bool = False) -> Report:
-    """What a pipeline does; a page draws the step of all stages."""
+    """What a pipeline does; a page draws the step of all stages.
+
+    Args:
+        view: what the stages do, and how many rows of each list text shows.
+        is_page: whether pictures are seen.
+    """
     pipeline = view.pipeline
     elements: list[Element] = [Facts(list(_facts(view)))]
     if is_page and pipeline.stage_count > 1 and any(one.schedule for one in pipeline.stages):

@@ -18,12 +18,20 @@ class NodePlace(AnswerObject, frozen=True, kw_only=True):
 
 
 def node_place(node: Node | None) -> NodePlace | None:
-    """A node of a dump by number, operator and line."""
+    """A node of a dump by number, operator and line.
+
+    Args:
+        node: None is null.
+    """
     return None if node is None else NodePlace(node=node.id, op=node.op, line=node.line)
 
 
 def location_text(location: Location | None) -> str:
-    """``net.py:33: return self.matmul(x, w)``; empty where nothing is known."""
+    """``net.py:33: return self.matmul(x, w)``; empty where nothing is known.
+
+    Args:
+        location: a line of Python as the dump names it.
+    """
     if location is None:
         return ""
     code = (location.source or "").strip().strip("/").strip()
@@ -31,7 +39,11 @@ def location_text(location: Location | None) -> str:
 
 
 def place_text(node: Node | None) -> str:
-    """The line of Python that a node comes from, or that of the dump."""
+    """The line of Python that a node comes from, or that of the dump.
+
+    Args:
+        node: None comes from nowhere: "".
+    """
     if node is None:
         return ""
     return location_text(node.location) or f"line {node.line} of the dump"

@@ -24,7 +24,14 @@ from irtool.report.text import escape
 
 
 def plain_lines(blocks: Iterable[Block]) -> Iterator[str]:
-    """Blocks as aligned text; no cell is cut or folded."""
+    """Blocks as aligned text; no cell is cut or folded.
+
+    Args:
+        blocks: of a report, in order.
+
+    Yields:
+        lines without their ends; nothing in them can steer a terminal.
+    """
     for index, block in enumerate(text_blocks(blocks)):
         if index and not isinstance(block, Note):
             yield ""
@@ -43,7 +50,11 @@ TextBlock: TypeAlias = Heading | Note | Facts | Table
 
 
 def text_blocks(blocks: Iterable[Block]) -> Iterator[TextBlock]:
-    """Blocks as text shows them: of each finding its facts, and how many are not shown."""
+    """Blocks as text shows them: of each finding its facts, and how many are not shown.
+
+    Args:
+        blocks: of a report, in order.
+    """
     for block in blocks:
         if not isinstance(block, FindingCards):
             yield block
@@ -76,7 +87,11 @@ def cell_text(cell: Cell, unit: Unit = "number") -> str:
 
 
 def cell_key(cell: Cell) -> float | None:
-    """What a cell sorts by; None: by its text."""
+    """What a cell sorts by; None: by its text.
+
+    Args:
+        cell: a link sorts by the number of its node.
+    """
     match cell:
         case None | str():
             return None
@@ -89,7 +104,11 @@ def cell_key(cell: Cell) -> float | None:
 
 
 def cells_of(table: Table) -> list[list[str]]:
-    """The texts of the rows that text shows."""
+    """The texts of the rows that text shows.
+
+    Args:
+        table: its first rows are written, each number in the unit of its column.
+    """
     units: list[Unit] = [column.unit for column in table.columns]
     return [
         [cell_text(cell, unit) for cell, unit in zip(row, units, strict=True)]
@@ -98,7 +117,11 @@ def cells_of(table: Table) -> list[list[str]]:
 
 
 def hidden_text(table: Table) -> str:
-    """What stands below a table of which text does not show all rows."""
+    """What stands below a table of which text does not show all rows.
+
+    Args:
+        table: one that hides at least one row.
+    """
     return f"… {plural(table.hidden, f'more {table.noun}')} ({table.option} 0 shows all)"
 
 
@@ -106,6 +129,9 @@ def colours_wanted(stream: TextIO) -> bool:
     """Whether to colour what goes to ``stream``: terminals that do not say NO_COLOR.
 
     FORCE_COLOR colours elsewhere, too: pages of builds show colours and are no terminals.
+
+    Args:
+        stream: that is written to.
     """
     if os.environ.get("NO_COLOR"):
         return False
@@ -115,7 +141,11 @@ def colours_wanted(stream: TextIO) -> bool:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person is looking at ``stream``."""
+    """Whether a person is looking at ``stream``.
+
+    Args:
+        stream: that is written to or read from; nobody looks at a closed one.
+    """
     try:
         return stream.isatty()
     except ValueError:  # closed

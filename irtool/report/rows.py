@@ -26,7 +26,14 @@ _LISTS = frozenset(("inputs", "callees", "input_types"))
 
 
 def node_record(node: Node, path: str, pass_name: str | None, rank: int | None) -> Record:
-    """A node as a record."""
+    """A node as a record.
+
+    Args:
+        node: of a dump.
+        path: of the dump.
+        pass_name: what it was taken after; None where the name does not tell.
+        rank: whose it is; None where nobody says.
+    """
     graph = node.graph.name if node.graph else None
     return {
         "file": path,
@@ -38,7 +45,11 @@ def node_record(node: Node, path: str, pass_name: str | None, rank: int | None) 
 
 
 def ndjson_text(records: Iterable[Record]) -> str:
-    """One JSON object a line."""
+    """One JSON object a line.
+
+    Args:
+        records: plain data.
+    """
     return "".join(f"{json_text(record)}\n" for record in records)
 
 
@@ -46,6 +57,11 @@ def csv_text(records: Iterable[Record], columns: Sequence[str], header: bool) ->
     """Comma-separated values after RFC 4180; nested values stand as JSON.
 
     Texts that a spreadsheet would run as a formula begin with an apostrophe; numbers never do.
+
+    Args:
+        records: one a line.
+        columns: keys, in the order of the line; what a record lacks is empty.
+        header: whether the first line names the columns.
     """
     rows = ([_csv_cell(record.get(column)) for column in columns] for record in records)
     return csv_lines(chain([columns], rows) if header else rows)
@@ -63,6 +79,10 @@ def _csv_cell(value: object) -> str | int | float:
 
 def arrow_table(records: Sequence[Record], columns: Sequence[str]) -> Any:
     """A pyarrow table; nested values other than lists of texts stand as JSON.
+
+    Args:
+        records: one a row; integers that 64 bits don't hold become null.
+        columns: keys, in the order of the table.
 
     Raises:
         ImportError: pyarrow is not installed.

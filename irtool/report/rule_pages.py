@@ -15,7 +15,11 @@ GENERATED = "<!-- Written by `irtool rules --write-docs`; edit the rule instead.
 
 
 def rule_markdown(rule: RuleText) -> str:
-    """The page of a rule."""
+    """The page of a rule.
+
+    Args:
+        rule: what its class says of it.
+    """
     lines = [
         f"# {rule.code}: {rule.name}",
         "",
@@ -51,7 +55,12 @@ def rule_markdown(rule: RuleText) -> str:
 
 
 def rules_markdown(rules: Sequence[RuleText], link: str = "") -> str:
-    """A table for documents; ``link`` leads to the pages: ``{code}.md``."""
+    """A table for documents, one row a rule.
+
+    Args:
+        rules: in the order of the table.
+        link: leads to the page of a rule: ``{code}.md``; "": codes are no links.
+    """
     lines = ["| code | name | severity | what it finds |", "| --- | --- | --- | --- |"]
     for rule in rules:
         code = f"[{rule.code}]({link.format(code=rule.code)})" if link else rule.code
@@ -62,7 +71,12 @@ def rules_markdown(rules: Sequence[RuleText], link: str = "") -> str:
 
 
 def documents(rules: Sequence[RuleText], families: Mapping[str, str]) -> dict[str, str]:
-    """All pages by file name, the index among them."""
+    """All pages by file name, the index among them.
+
+    Args:
+        rules: of irtool itself.
+        families: what a family looks for, by its letters; in the order of the index.
+    """
     pages = {f"{rule.code}.md": f"{GENERATED}\n\n{rule_markdown(rule)}" for rule in rules}
     index = [GENERATED, "", "# Rules of `irtool lint`", ""]
     for family, about in families.items():
@@ -80,7 +94,11 @@ def _cell(text: str, starred: bool = False) -> str:
 
 
 def codes_markdown(lines: Sequence[KnownLine]) -> str:
-    """What codes of ``check`` mean, and what MindSpore prints for them."""
+    """What codes of ``check`` mean, and what MindSpore prints for them.
+
+    Args:
+        lines: of MindSpore's logs, each with an example.
+    """
     parts: list[str] = []
     for line in lines:
         title = f"{line.code}: {line.message}" if line.message else line.code
@@ -94,7 +112,12 @@ def codes_markdown(lines: Sequence[KnownLine]) -> str:
 
 
 def operators_markdown(rules: Sequence[Rule], custom: Collection[str]) -> str:
-    """A table of sharding rules for documents."""
+    """A table of sharding rules for documents.
+
+    Args:
+        rules: one row each, in their order.
+        custom: operators whose rule is the user's own; they are marked by a star.
+    """
     lines = ["| operator | attributes | rule |", "| --- | --- | --- |"]
     lines += [
         f"| {_cell(operator_name(rule, custom), starred=True)} "

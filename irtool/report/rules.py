@@ -123,7 +123,11 @@ CodeAnswers: TypeAlias = CodesAnswer | RulesAnswer
 
 
 def rules_answer(rules: Sequence[RuleText]) -> RulesAnswer:
-    """Rules for scripts."""
+    """Rules of the linter for scripts: the answer of ``irtool rules``, and of ``explain CODE``.
+
+    Args:
+        rules: what their classes say of them.
+    """
     return RulesAnswer(rules=[_rule(rule) for rule in rules])
 
 
@@ -149,7 +153,12 @@ def _rule(rule: RuleText) -> RuleDescription:
 
 
 def operators_answer(rules: Sequence[Rule], custom: Collection[str]) -> OperatorRulesAnswer:
-    """Sharding rules for scripts; ``custom``: operators of the user's own."""
+    """Sharding rules for scripts.
+
+    Args:
+        rules: of the table, and of the user's own operators.
+        custom: operators whose rule is the user's own.
+    """
     return OperatorRulesAnswer(operators=[_operator(rule, custom) for rule in rules])
 
 
@@ -178,7 +187,11 @@ def _operator(rule: Rule, custom: Collection[str]) -> OperatorRule:
 
 
 def codes_answer(lines: Sequence[KnownLine]) -> CodesAnswer:
-    """Codes of ``check`` for scripts."""
+    """Codes of ``check`` for scripts.
+
+    Args:
+        lines: of MindSpore's logs that have the codes.
+    """
     return CodesAnswer(
         lines=[
             CodeLine(
@@ -198,7 +211,11 @@ def codes_answer(lines: Sequence[KnownLine]) -> CodesAnswer:
 
 
 def rules_report(rules: Sequence[RuleText]) -> Report:
-    """A line a rule."""
+    """A line a rule.
+
+    Args:
+        rules: in the order of the table.
+    """
     columns = (
         Column("code"),
         Column("name"),
@@ -217,12 +234,20 @@ def rules_report(rules: Sequence[RuleText]) -> Report:
 
 
 def summary(rule: RuleText) -> str:
-    """What it finds, and whose it is."""
+    """What it finds, and whose it is.
+
+    Args:
+        rule: of irtool itself (without an origin) or of a package of the user's.
+    """
     return f"{rule.summary} ({rule.origin})" if rule.origin else rule.summary
 
 
 def rule_report(rules: Sequence[RuleText]) -> Report:
-    """Everything about some rules."""
+    """Everything about some rules.
+
+    Args:
+        rules: one or more.
+    """
     first, *others = rules
     elements = _rule_blocks(first)
     for rule in others:
@@ -269,7 +294,12 @@ _KINDS = {"notation": "in notation", "function": "by a function", "unknown": "un
 
 
 def operators_report(rules: Sequence[Rule], custom: Collection[str]) -> Report:
-    """A line an operator; ``custom``: operators of the user's own."""
+    """A line an operator.
+
+    Args:
+        rules: of the table, and of the user's own operators.
+        custom: operators whose rule is the user's own; they are marked by a star.
+    """
     kinds = Counter(rule.kind for rule in rules)
     parts = [f"{count_text(kinds[kind])} {text}" for kind, text in _KINDS.items() if kinds[kind]]
     own = sum(rule.op in custom for rule in rules)
@@ -288,12 +318,21 @@ def operators_report(rules: Sequence[Rule], custom: Collection[str]) -> Report:
 
 
 def operator_name(rule: Rule, custom: Collection[str]) -> str:
-    """The operator, with a star if the rule is the user's own."""
+    """The operator, with a star if the rule is the user's own.
+
+    Args:
+        rule: of the operator.
+        custom: operators whose rule is the user's own.
+    """
     return f"{rule.op} *" if rule.op in custom else rule.op
 
 
 def attributes_text(attributes: Sequence[Attribute]) -> str:
-    """``axis@1 = -1``: input 1, else the attribute, else the default."""
+    """``axis@1 = -1``: input 1, else the attribute, else the default.
+
+    Args:
+        attributes: that a rule asks for; inputs count from 0.
+    """
     return ", ".join(
         attribute.name
         + (f"@{attribute.position}" if attribute.position is not None else "")
@@ -303,7 +342,11 @@ def attributes_text(attributes: Sequence[Attribute]) -> str:
 
 
 def codes_report(lines: Sequence[KnownLine]) -> Report:
-    """What codes of ``check`` mean, and what MindSpore prints for them."""
+    """What codes of ``check`` mean, and what MindSpore prints for them.
+
+    Args:
+        lines: one or more lines of MindSpore's logs.
+    """
     first, *others = lines
     elements: list[Element] = [_line_facts(first)]
     for line in others:
@@ -322,5 +365,9 @@ def _line_facts(line: KnownLine) -> Facts:
 
 
 def as_typed(text: str) -> str:
-    """A command with words for what depends on the run."""
+    """A command with words for what depends on the run.
+
+    Args:
+        text: with ``{dumps}`` and ``{op}``.
+    """
     return text.replace("{dumps}", "FOLDER").replace("{op}", "OPERATOR")

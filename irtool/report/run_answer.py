@@ -38,7 +38,12 @@ class RunAnswer(AnswerObject, frozen=True, kw_only=True):
 
 
 def context_fields(context: RunContext, more: Iterable[str] = ()) -> dict[str, Any]:
-    """The fields of :class:`RunAnswer`; ``more`` are assumptions beside those of the context."""
+    """The fields of :class:`RunAnswer`.
+
+    Args:
+        context: of the run, with origins.
+        more: assumptions beside those of the context, as sentences.
+    """
     values: dict[str, object] = {
         key: ContextValue(
             value=_context_value(entry.value),
@@ -81,7 +86,11 @@ def no_context() -> dict[str, Any]:
 
 
 def contexts_fields(known: Known) -> dict[str, Any]:
-    """The fields of :class:`CompilationsAnswer`; without a compilation they are empty."""
+    """The fields of :class:`CompilationsAnswer`; without a compilation they are empty.
+
+    Args:
+        known: dumps of each compilation with its context; the first one's stands for all.
+    """
     contexts = [
         CompilationContext(files=list(files), **context_fields(context)) for files, context in known
     ]
@@ -90,7 +99,11 @@ def contexts_fields(known: Known) -> dict[str, Any]:
 
 
 def assumption_text(item: Assumption) -> str:
-    """``dataset_strategy data_parallel (MindSpore's default)``."""
+    """``dataset_strategy data_parallel (MindSpore's default)``.
+
+    Args:
+        item: a key of the context, what is taken for it, and why.
+    """
     return f"{item.key} {shown(item.value)} ({item.why})"
 
 

@@ -33,7 +33,12 @@ _NAME_WIDTH = 72
 
 
 def summary_report(summaries: Sequence[Summary], limit: int | None) -> Report:
-    """One dump in detail, or a table of many."""
+    """One dump in detail, or a table of many.
+
+    Args:
+        summaries: one or more.
+        limit: rows of each list that text shows: None the usual number, 0 all.
+    """
     if len(summaries) == 1:
         return _one(summaries[0], limit)
     return _many(summaries, limit)
@@ -258,7 +263,16 @@ NodeRow = tuple[str, int, str, str, str, str, str, str]
 
 
 def node_row(node: Node, path: str) -> NodeRow:
-    """What the list of chosen nodes shows of one."""
+    """What the list of chosen nodes shows of one.
+
+    Args:
+        node: of a dump.
+        path: of the dump.
+
+    Returns:
+        path, line, id, operator, type of the result, strategy, line of Python and full name; "" for
+        what the dump does not say.
+    """
     kind = node.output_type.short() if node.output_type else ""
     place = node.full_name or node.scope or node.instance_name or ""
     location = node.location
@@ -330,7 +344,13 @@ def _common_scope(names: Sequence[str]) -> str:
 
 
 def groups_report(names: Sequence[str], rows: Sequence[GroupCount], limit: int | None) -> Report:
-    """A table of groups of nodes."""
+    """A table of groups of nodes.
+
+    Args:
+        names: what nodes are grouped by, a column each.
+        rows: groups in the order of the table; bytes are those of their results.
+        limit: rows that text shows: None the usual number, 0 all.
+    """
     columns = [
         *(text_column(name) for name in names),
         number_column("nodes"),

@@ -36,7 +36,12 @@ Show = Callable[[str, str], None]
 
 
 def write_rich(blocks: Sequence[Block], stream: TextIO) -> None:
-    """Write blocks to a terminal, folded to its width."""
+    """Write blocks to a terminal, folded to its width.
+
+    Args:
+        blocks: of a report, in order.
+        stream: a terminal, coloured unless NO_COLOR is set.
+    """
     console = Console(
         file=stream,
         force_terminal=True,

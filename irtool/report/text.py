@@ -16,12 +16,20 @@ _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def escape(text: str) -> str:
-    r"""One line of harmless text: control characters become ``\x1b`` and the like."""
+    r"""One line of harmless text: control characters become ``\x1b`` and the like.
+
+    Args:
+        text: line ends and tabs in it are control characters as well.
+    """
     return _UNSAFE.sub(_escaped, text)
 
 
 def escape_lines(text: str) -> str:
-    """The same, but line feeds and tabs stay: for whole dumps on a terminal."""
+    r"""Harmless text of several lines: line feeds and tabs stay, for whole dumps on a terminal.
+
+    Args:
+        text: other control characters become ``\x1b`` and the like.
+    """
     return _UNSAFE_INLINE.sub(_escaped, text)
 
 
@@ -29,6 +37,9 @@ def paragraphs(text: str) -> list[str]:
     """Markdown as lines of running text: those of one paragraph are joined.
 
     Items of lists, rows of tables and what is indented stay lines of their own.
+
+    Args:
+        text: empty lines stay.
     """
     lines: list[str] = []
     for line in text.split("\n"):
@@ -48,7 +59,12 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def shortened(text: str, width: int) -> str:
-    """At most ``width`` characters, cut in the middle: both ends of a name tell something."""
+    """At most ``width`` characters, cut in the middle: both ends of a name tell something.
+
+    Args:
+        text: one line.
+        width: the ellipsis included.
+    """
     if len(text) <= width:
         return text
     head = (width - 1) // 2

@@ -75,7 +75,15 @@ def leaf_keys(material: Material) -> dict[Leaf, str]:
 
 
 def namespace(leaf: Leaf) -> str:
-    """The layers that a node stands in, the outermost first."""
+    """The layers that a node stands in, the outermost first.
+
+    Args:
+        leaf: a statement or parameter: stage, phase, micro-batch, graph and scopes are layers where
+            it has them.
+
+    Returns:
+        joined by slashes, as Model Explorer takes it; a slash inside a name becomes ``∕``.
+    """
     parts: list[str] = []
     if leaf.stage is not None:
         parts.append(f"stage {leaf.stage}")

@@ -283,7 +283,12 @@ class PlanAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="
 
 
 def plan_answer(view: PlanView, context: RunContext) -> PlanAnswer:
-    """The answer for scripts."""
+    """The answer of ``irtool plan`` for scripts.
+
+    Args:
+        view: the plan, and what it is a part or one of.
+        context: of the run, with origins.
+    """
     plan = view.plan
     return PlanAnswer(
         path=view.path,

@@ -24,7 +24,11 @@ _MOST_NOT_KEPT = 15
 
 
 def elastic_facts(plan: ElasticPlan) -> list[tuple[str, str]]:
-    """Which devices, and what the choice was made by."""
+    """Which devices, and what the choice was made by.
+
+    Args:
+        plan: for other devices than the old plan ran on.
+    """
     facts: list[tuple[str, str]] = []
     if plan.lost:
         facts.append(("lost", numbered_text("rank", plan.lost)))
@@ -58,7 +62,12 @@ def _all_seconds(plan: ElasticPlan, point: Point) -> float:
 
 
 def points_table(plan: ElasticPlan) -> Table:
-    """What there was to choose from."""
+    """What there was to choose from.
+
+    Args:
+        plan: for other devices; each of its points is a row, with seconds and bytes before the
+            first step and in which horizon it is the cheapest.
+    """
     endless = isinf(plan.horizon)
     rows: list[list[Cell]] = []
     for place, (point, best) in enumerate(zip(plan.points, plan.best_over, strict=True)):
@@ -99,7 +108,11 @@ def _range_text(horizons: tuple[float, float] | None) -> str:
 
 
 def horizon_text(horizon: float) -> str:
-    """``10,000 steps``."""
+    """How long the new plan is to run: ``10,000 steps``.
+
+    Args:
+        horizon: steps; infinity is written as endless.
+    """
     if isinf(horizon):
         return "endless steps"
     return f"{horizon:,.0f} step{'s' if horizon != 1 else ''}"
@@ -109,7 +122,14 @@ def horizon_text(horizon: float) -> str:
 
 
 def decision_facts(decisions: Decisions) -> list[tuple[str, str]]:
-    """Optimizer parallel and recomputation."""
+    """Optimizer parallel and recomputation.
+
+    Args:
+        decisions: which weights are cut and which operators run again, where the plan decides that.
+
+    Returns:
+        a fact for each of the two that was decided.
+    """
     facts: list[tuple[str, str]] = []
     if decisions.sharded is not None:
         text = f"{plural(len(decisions.sharded), 'weight')} cut over replicas"
@@ -131,7 +151,11 @@ def decision_facts(decisions: Decisions) -> list[tuple[str, str]]:
 
 
 def onto_facts(onto: Onto) -> list[tuple[str, str]]:
-    """What was kept, added, removed."""
+    """What was kept, added, removed.
+
+    Args:
+        onto: how an old plan was taken over.
+    """
     return [
         (
             "old plan",
@@ -142,7 +166,12 @@ def onto_facts(onto: Onto) -> list[tuple[str, str]]:
 
 
 def not_kept_table(onto: Onto, limit: int | None) -> Table:
-    """Operators that both have, planned anew."""
+    """Operators that both have, planned anew.
+
+    Args:
+        onto: how an old plan was taken over.
+        limit: rows that text shows: None the usual number, 0 all.
+    """
     rows = [[item.node.id, item.node.op, item.why, place_text(item.node)] for item in onto.not_kept]
     columns = [
         text_column("node"), text_column("operator"), text_column("why"), text_column("where", 1),
@@ -155,7 +184,11 @@ def not_kept_table(onto: Onto, limit: int | None) -> Table:
 
 
 def border_table(border: Border) -> Table:
-    """A region's plan against one of everything."""
+    """A region's plan against one of everything.
+
+    Args:
+        border: seconds of a step, with the rest frozen and with all planned.
+    """
     columns = [
         text_column("region"), number_column("rest frozen", "seconds"),
         number_column("all planned", "seconds"),
@@ -174,7 +207,11 @@ def _edges(share: Share) -> Amount:
 
 
 def border_text(border: Border) -> str:
-    """In one sentence."""
+    """What the frozen border costs, in one sentence.
+
+    Args:
+        border: seconds of a step, with the rest frozen and with all planned.
+    """
     return (
         f"the frozen border {_costs(border.seconds)} the region {_size(border.seconds)}; not "
         f"planning the rest {_costs(border.step_seconds)} {_size(border.step_seconds)} a step"

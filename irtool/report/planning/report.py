@@ -101,7 +101,11 @@ def view_text(view: PlanView) -> str:
 
 
 def elastic_text(plan: Plan) -> str:
-    """What ran before ran on other devices: its strategies, fitted to these, are what to beat."""
+    """What ran before ran on other devices: its strategies, fitted to these, are what to beat.
+
+    Args:
+        plan: of one stage, for the new devices.
+    """
     text = f"{seconds_text(plan.after.seconds)} a step on {plan.context.devices} devices"
     if plan.before is not None:
         text += f", with the old strategies fitted to them {seconds_text(plan.before.seconds)}"
@@ -109,7 +113,11 @@ def elastic_text(plan: Plan) -> str:
 
 
 def answer_text(plan: Plan) -> str:
-    """``10.2 ms a step instead of 15.1 ms (1.48 times): optimal under the model``."""
+    """``10.2 ms a step instead of 15.1 ms: 1.48x faster; …``, and how far that is from the best.
+
+    Args:
+        plan: of a dump whose own strategies, where it has any, were priced, too.
+    """
     after = plan.after.seconds
     text = f"{seconds_text(after)} a step"
     if plan.before is not None:
@@ -251,7 +259,11 @@ def costs_table(view: PlanView) -> Table:
 
 
 def changes_table(view: PlanView) -> Table:
-    """Operators that change strategy, equal ones of repeated layers together."""
+    """Operators that change strategy, equal ones of repeated layers together.
+
+    Args:
+        view: the plan, and how many rows of it text shows.
+    """
     plan = view.plan
     planned = {
         item.node: item.total for item in plan.after.items if item.kind == "operator" and item.node
@@ -295,7 +307,12 @@ def _key(node: str, graph: str) -> str:
 
 
 def strategy_text(strategy: Strategy | None, out: Strategy | None) -> str:
-    """``((8, 1), (1, 1)) -> ((8, 1),)``."""
+    """``((8, 1), (1, 1)) -> ((8, 1),)``.
+
+    Args:
+        strategy: one tuple a tensor input; None: the operator has none.
+        out: of the outputs, where it is set.
+    """
     if strategy is None:
         return "none"
     return tuple_text(strategy) + (f" -> {tuple_text(out)}" if out is not None else "")

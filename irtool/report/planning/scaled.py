@@ -10,7 +10,11 @@ from irtool.report.model import Cell, Table, number_column, text_column
 
 
 def roles_table(network: Scaled) -> Table:
-    """One row a role."""
+    """One row a role.
+
+    Args:
+        network: its sizes by role, before and after, and those that could not be told apart.
+    """
     rows: list[list[Cell]] = []
     for name, (before, after) in network.sizes.items():
         rows.append([name, _text(before), _text(after), MEANINGS[name]])
@@ -29,7 +33,11 @@ def _text(size: object) -> str | None:
 
 
 def candidates_table(candidates: Candidates) -> Table:
-    """One row a candidate, the fastest first."""
+    """One row a candidate, the fastest first.
+
+    Args:
+        candidates: ranked; the one that is planned below is marked.
+    """
     rows: list[list[Cell]] = [
         [
             f"{number} *" if number - 1 == candidates.chosen else str(number),
@@ -56,7 +64,11 @@ def candidates_table(candidates: Candidates) -> Table:
 
 
 def candidates_fact(candidates: Candidates) -> str:
-    """How much was searched."""
+    """How much was searched.
+
+    Args:
+        candidates: with the numbers of those planned and passed over.
+    """
     text = f"{plural(candidates.tried, 'candidate')} planned together"
     if candidates.passed_over:
         text += (

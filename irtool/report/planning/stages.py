@@ -12,7 +12,11 @@ from irtool.report.model import Cell, Table, number_column, text_column
 
 
 def stage_facts(plan: StagedPlan) -> list[tuple[str, str]]:
-    """Devices, the step, what is idle."""
+    """Devices, the step, what is idle.
+
+    Args:
+        plan: of a pipeline.
+    """
     stages = len(plan.stages)
     count = plan.micro_batches
     parts = "1 micro-batch" if count == 1 else f"{count:,} micro-batches"
@@ -36,7 +40,11 @@ def stage_facts(plan: StagedPlan) -> list[tuple[str, str]]:
 
 
 def stages_table(plan: StagedPlan) -> Table:
-    """One row a stage."""
+    """One row a stage.
+
+    Args:
+        plan: of a pipeline; bytes are those of one device of each stage.
+    """
     rows: list[list[Cell]] = []
     for number, stage in enumerate(plan.stages):
         names = stage.layers
@@ -63,7 +71,14 @@ def stages_table(plan: StagedPlan) -> Table:
 
 
 def stage_lines(plan: StagedPlan) -> Iterator[str]:
-    """``pipeline_stage`` of each cell whose operators are all of one stage, the outermost only."""
+    """``pipeline_stage`` of each cell whose operators are all of one stage, the outermost only.
+
+    Args:
+        plan: of a pipeline.
+
+    Yields:
+        lines of Python without their ends; none where no cell is of one stage.
+    """
     cells = staged_cells(plan)
     if not cells:
         return

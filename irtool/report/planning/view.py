@@ -35,7 +35,11 @@ class PlanView:
 
 
 def assumed(view: PlanView) -> list[str]:
-    """What the model takes for granted."""
+    """What the model takes for granted.
+
+    Args:
+        view: the plan; a pipeline and recomputation change what is assumed.
+    """
     texts = assumptions_of(view.plan.after.machine)
     if view.staged is not None:
         own = "stages run one forward, one backward (1F1B); what they hand on is not hidden"

@@ -53,7 +53,7 @@ class RebuiltGroup(AnswerObject, frozen=True, kw_only=True):
 
 
 class NamedGroup(AnswerObject, frozen=True, kw_only=True):
-    """A group."""
+    """A communication group by its name and its ranks."""
 
     group: str
     ranks: list[int]
@@ -238,7 +238,12 @@ class RecoverAnswer(
 
 
 def recover_answer(view: RecoveryView, context: RunContext) -> RecoverAnswer:
-    """The answer for scripts."""
+    """The answer of ``irtool recover`` for scripts.
+
+    Args:
+        view: the recovery, and what its command knows around it.
+        context: of the run, with origins.
+    """
     recovery = view.recovery
     return RecoverAnswer(
         path=view.path,

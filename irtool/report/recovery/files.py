@@ -54,7 +54,14 @@ class RecoveryCheckpoints(AnswerObject, frozen=True, kw_only=True):
 
 
 def strategies_answer(view: RecoveryView) -> RecoveryStrategies | None:
-    """The strategy file for scripts."""
+    """The strategy file for scripts.
+
+    Args:
+        view: the recovery.
+
+    Returns:
+        None where there is no file to go on with.
+    """
     made = view.file
     if made is None:
         return None
@@ -67,7 +74,14 @@ def strategies_answer(view: RecoveryView) -> RecoveryStrategies | None:
 
 
 def checkpoints_answer(view: RecoveryView) -> RecoveryCheckpoints | None:
-    """What becomes of checkpoints, for scripts."""
+    """What becomes of checkpoints, for scripts.
+
+    Args:
+        view: the recovery.
+
+    Returns:
+        None where nothing changes, or nothing can be said: the notes say which.
+    """
     conversion = view.conversion
     if conversion is None:
         return None
@@ -94,7 +108,11 @@ def _rank(one: RankSources, conversion: Conversion) -> RecoveryCheckpoint:
 
 
 def file_blocks(view: RecoveryView) -> Iterator[Block]:
-    """The same for people: which file goes on, and what becomes of checkpoints."""
+    """For people: which strategy file to go on with, and what becomes of checkpoints.
+
+    Args:
+        view: the recovery.
+    """
     made, conversion = view.file, view.conversion
     facts: list[tuple[str, str]] = []
     if made is not None:

@@ -16,7 +16,11 @@ _GOES_ON, _LOST, _IDLE, _JOINED = range(4)
 
 
 def pictures(recovery: Recovery) -> list[Element]:
-    """Which devices do what, and where the state of each new rank comes from."""
+    """Which devices do what, and where the state of each new rank comes from.
+
+    Args:
+        recovery: with lost devices, or with slices to move; else nothing is drawn.
+    """
     drawn: list[Element] = []
     if recovery.request.lost or recovery.moves is not None:
         drawn.append(_devices(recovery))

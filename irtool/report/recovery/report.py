@@ -31,7 +31,12 @@ _MOST_BORDER = 6
 
 
 def recovery_report(view: RecoveryView, has_pictures: bool = False) -> Report:
-    """The answer first, then what changes, what moves, and how long it takes."""
+    """The answer first, then what changes, what moves, and how long it takes.
+
+    Args:
+        view: the recovery; where nothing is lost or added, which losses would be the worst.
+        has_pictures: whether pictures are seen.
+    """
     recovery = view.recovery
     elements: list[Element] = [Facts(_facts(view))]
     if recovery.has_change:

@@ -19,7 +19,13 @@ Rows = list[list[Cell]]
 
 
 def weak_table(view: RecoveryView, points: Sequence[WeakPoint], what: str) -> Table:
-    """The smallest losses that peers cannot repair."""
+    """The smallest losses that peers cannot repair.
+
+    Args:
+        view: how many rows text shows.
+        points: sets of equally many ranks or servers.
+        what: "ranks" or "servers".
+    """
     size = len(points[0].units) if points else 0
     title = f"Smallest sets of {what} whose loss no peer can repair: {size} at once"
     columns = (text_column(what), number_column("parameters"), text_column("for example", 1))
@@ -30,7 +36,11 @@ def weak_table(view: RecoveryView, points: Sequence[WeakPoint], what: str) -> Ta
 
 
 def groups_table(view: RecoveryView) -> Table:
-    """Groups that hold a lost rank."""
+    """Groups that hold a lost rank.
+
+    Args:
+        view: the recovery.
+    """
     broken = view.recovery.broken
     columns = (
         text_column("ranks"), number_column("size"), text_column("group", 1),
@@ -50,7 +60,12 @@ def groups_table(view: RecoveryView) -> Table:
 
 
 def group_changes_table(view: RecoveryView, changes: GroupChanges) -> Table:
-    """Groups that only one of the plans has."""
+    """Groups that only one of the plans has.
+
+    Args:
+        view: how many rows text shows.
+        changes: groups of the new plan against those of the old one.
+    """
     groups = [
         *((group, "new") for group in changes.added),
         *((group, "no longer there") for group in changes.removed),
@@ -69,7 +84,11 @@ def group_changes_table(view: RecoveryView, changes: GroupChanges) -> Table:
 
 
 def survivors_table(view: RecoveryView) -> Table:
-    """What lost ranks held, and who still holds it: one row for the same holders."""
+    """What lost ranks held, and who still holds it: one row for the same holders.
+
+    Args:
+        view: the recovery; bytes are those of the slices, each once.
+    """
     by_holders: dict[tuple[tuple[int, ...], tuple[int, ...]], list[SurvivingSlice]] = {}
     for piece in view.recovery.surviving:
         by_holders.setdefault((piece.lost, piece.survivors), []).append(piece)
@@ -92,7 +111,11 @@ def survivors_table(view: RecoveryView) -> Table:
 
 
 def lost_table(view: RecoveryView) -> Table:
-    """What nobody holds any more."""
+    """What nobody holds any more.
+
+    Args:
+        view: the recovery; the largest slices first.
+    """
     lost = sorted(view.recovery.lost, key=lambda piece: -piece.bytes)
     columns = (text_column("parameter"), text_column("held by"), number_column("bytes", "bytes"))
     rows: Rows = [[piece.parameter, ranks_text(piece.ranks), piece.bytes] for piece in lost]
@@ -100,7 +123,12 @@ def lost_table(view: RecoveryView) -> Table:
 
 
 def growth_table(view: RecoveryView, growth: Growth) -> Table:
-    """Parameters of the grown network that are not as they were."""
+    """Parameters of the grown network that are not as they were.
+
+    Args:
+        view: how many rows text shows.
+        growth: what became of each parameter; new ones stand first.
+    """
     order = {"new": 0, "resharded": 1, "renamed": 2, "kept": 3}
     items = sorted(growth.parameters, key=lambda parameter: (order[parameter.fate], parameter.name))
     items = [parameter for parameter in items if parameter.fate != "kept"]
@@ -123,7 +151,12 @@ def growth_table(view: RecoveryView, growth: Growth) -> Table:
 
 
 def alternatives_table(alternatives: Sequence[Alternative], before: float | None) -> Table:
-    """Plans to choose from, the chosen one first."""
+    """Plans to choose from, the chosen one first.
+
+    Args:
+        alternatives: with what each moves and loses.
+        before: seconds of a step before the change; None: not known.
+    """
     columns = (
         text_column("strategies"), text_column("check"), number_column("a step", "seconds"),
         number_column("operators changed", rank=1), number_column("moved", "bytes"),
@@ -148,7 +181,12 @@ def alternatives_table(alternatives: Sequence[Alternative], before: float | None
 
 
 def moves_table(view: RecoveryView, moves: Resharding) -> Table:
-    """What each new rank gets, by the links that it takes."""
+    """What each new rank gets, by the links that it takes.
+
+    Args:
+        view: how many rows text shows.
+        moves: bytes to each rank that it has already, gets from peers, or reads from storage.
+    """
     names = [level.name for level in moves.machine.levels]
     rows: Rows = [
         [
@@ -174,7 +212,11 @@ def moves_table(view: RecoveryView, moves: Resharding) -> Table:
 
 
 def levels_table(moves: Resharding) -> Table:
-    """What goes over links of each kind."""
+    """What goes over links of each kind.
+
+    Args:
+        moves: bytes to each rank.
+    """
     columns = (
         text_column("links"), number_column("bytes", "bytes"), number_column("pairs"),
         number_column("busiest link", "bytes", 1), number_column("sends most", "bytes", 2),
@@ -196,7 +238,12 @@ def levels_table(moves: Resharding) -> Table:
 
 
 def links_table(view: RecoveryView, moves: Resharding) -> Table:
-    """The pairs of devices with most to carry."""
+    """The pairs of devices with most to carry.
+
+    Args:
+        view: how many rows text shows.
+        moves: bytes to each rank, with the busiest pairs.
+    """
     links = moves.busiest
     columns = (
         text_column("from"), text_column("to"), number_column("plays rank"), text_column("link"),
@@ -216,7 +263,12 @@ def links_table(view: RecoveryView, moves: Resharding) -> Table:
 
 
 def changes_table(view: RecoveryView, plan: Replan) -> Table:
-    """Strategies that change, equal changes once."""
+    """Strategies that change, equal changes once.
+
+    Args:
+        view: how many rows text shows.
+        plan: to go on with; the most frequent changes first.
+    """
     counts: dict[tuple[str, str, str], int] = {}
     for change in plan.changes:
         key = (
@@ -235,7 +287,11 @@ def changes_table(view: RecoveryView, plan: Replan) -> Table:
 
 
 def times_table(view: RecoveryView) -> Table:
-    """Both ways to get the state back."""
+    """Both ways to get the state back.
+
+    Args:
+        view: the recovery; times are seconds by its assumptions.
+    """
     times = view.recovery.times
     restores: list[tuple[str, RecoveryTime | None]] = [
         ("from peers", times.peers),

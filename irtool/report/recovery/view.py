@@ -42,7 +42,11 @@ class RecoveryView:
 
 
 def answer_text(view: RecoveryView) -> str:
-    """The answer in one line."""
+    """What to go on with and what is lost, in one line.
+
+    Args:
+        view: the recovery.
+    """
     recovery = view.recovery
     if recovery.growth is not None:
         new = sum(parameter.fate == "new" for parameter in recovery.growth.parameters)
@@ -81,7 +85,12 @@ def _before_failure(recovery: Recovery) -> str:
 
 
 def assumptions_text(a: Assumptions, machine: Machine) -> str:
-    """What the times rest on."""
+    """What the times rest on.
+
+    Args:
+        a: seconds of starting, joining groups and compiling, bandwidth of storage, the step.
+        machine: bandwidths of its links.
+    """
     links = ", ".join(
         f"{bandwidth_text(level.bandwidth)} over {level.name}" for level in machine.levels
     )
