@@ -69,7 +69,11 @@ _HASH = re.compile(r"\d{6,}")
 
 
 def topic(key: str) -> Topic:
-    """What an attribute is about."""
+    """What an attribute is about, by its name; ``attribute`` where it is about nothing else.
+
+    Args:
+        key: name of the attribute.
+    """
     return _TOPIC_OF.get(key, "attribute")
 
 
@@ -78,6 +82,9 @@ def attributes(node: Node) -> dict[str, object]:
 
     Of two blocks with one key the node's own counts, then the primal's, then the primitive's;
     ``in_strategy`` and the like are those in effect.
+
+    Args:
+        node: with its blocks.
     """
     collected: dict[str, object] = {}
     for block in (node.primitive_attributes, node.primal_attributes, node.node_attributes):
@@ -108,7 +115,11 @@ def _clean_text(key: str, text: str) -> str:
 
 
 def frozen(value: object) -> object:
-    """A value made of hashable parts; True and 1 stay different."""
+    """A value made of hashable parts; True and 1 stay different.
+
+    Args:
+        value: an attribute's; what can't be hashed becomes its text.
+    """
     if isinstance(value, bool):
         return ("bool", value)
     if isinstance(value, list | tuple):
@@ -124,7 +135,11 @@ def frozen(value: object) -> object:
 
 
 def plain_text(value: object) -> str:
-    """A frozen value as people write it."""
+    """A frozen value as people write it.
+
+    Args:
+        value: as :func:`frozen` made it.
+    """
     if isinstance(value, tuple):
         items = cast("tuple[object, ...]", value)
         if len(items) == 2 and items[0] == "bool":
@@ -137,6 +152,10 @@ def plain_text(value: object) -> str:
 
 
 def instance_stem(node: Node) -> str | None:
-    """The instance name without the hashes and counters in it."""
+    """The instance name without the hashes and counters in it; None of a node without one.
+
+    Args:
+        node: of any kind.
+    """
     name = node.instance_name
     return _HASH.sub("#", name) if name else None

@@ -71,7 +71,11 @@ class Pattern:
 
 
 def fold(edits: Sequence[Edit]) -> tuple[Pattern, ...]:
-    """Edits that differ only in the layer, as patterns, in the order of their first edit."""
+    """Edits that differ only in the layer, as patterns, in the order of their first edit.
+
+    Args:
+        edits: of two graphs.
+    """
     groups: dict[tuple[object, ...], list[Edit]] = {}
     for edit in edits:
         node = edit.node

@@ -60,7 +60,15 @@ def fingerprints(side: Side, content: Content, numbering: Numbering) -> Fingerpr
 
 
 def order_fingerprint(side: Side, numbering: Numbering) -> tuple[int, ...]:
-    """Numbers of all statements, those included that only order others; equal if all is equal."""
+    """Numbers of all statements, those included that only order others; equal if all is equal.
+
+    Args:
+        side: whose statements are numbered.
+        numbering: that both sides share.
+
+    Returns:
+        Sorted, one number for each statement.
+    """
     numbers: list[int] = []
     for item in side.whole.nodes:
         made = tuple(
@@ -82,6 +90,11 @@ def _shape_of(operand: Operand, inputs: list[int]) -> Hashable:
 
 
 def loose_content(side: Side, index: int) -> Hashable:
-    """An operator without what sharding, casts and versions change: name and parameters read."""
+    """An operator without what sharding, casts and versions change: name and parameters read.
+
+    Args:
+        side: of a comparison.
+        index: of the operator on that side.
+    """
     operator = side.operators[index]
     return (operator.op, operator.names())

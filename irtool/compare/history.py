@@ -55,7 +55,11 @@ class _Link:
 
 
 def is_compared(node: Node) -> bool:
-    """Whether a node does something: what only hands values on is looked through."""
+    """Whether a node does something: what only hands values on is looked through.
+
+    Args:
+        node: of any kind.
+    """
     return node.op not in TRANSPARENT and not node.is_return
 
 

@@ -16,7 +16,12 @@ _COUNTED = re.compile(r"(?<=\D)\d+(?=-)|(?<=-op)\d+")
 
 
 def home(side: Side, index: int) -> Hashable:
-    """Operator, scope, phase and instance name."""
+    """What tells where an operator stands: name, scope, phase, instance name and micro-batch.
+
+    Args:
+        side: of a comparison.
+        index: of the operator on that side.
+    """
     operator = side.operators[index]
     node = operator.node
     return operator.op, node.scope, operator.phase, instance_stem(node), node.micro
@@ -29,7 +34,15 @@ def _lines(side: Side, index: int) -> Hashable:
 
 
 def by_parameter(side: Side, index: int) -> Hashable:
-    """The parameters that it reads, and where it stands."""
+    """A key of the parameters that an operator reads, and of where it stands.
+
+    Args:
+        side: of a comparison.
+        index: of the operator on that side.
+
+    Returns:
+        None where it reads none.
+    """
     names = side.operators[index].names()
     return (names, home(side, index)) if names else None
 
@@ -42,19 +55,40 @@ def by_update(side: Side, index: int) -> Hashable:
 
 
 def by_variable(side: Side, index: int) -> Hashable:
-    """The Python variable that holds it, and where it stands."""
+    """A key of the Python variable that holds an operator, and of where it stands.
+
+    Args:
+        side: of a comparison.
+        index: of the operator on that side.
+
+    Returns:
+        None where its name tells no variable.
+    """
     name = own_name(side.operators[index].node)
     return (name, home(side, index)) if name else None
 
 
 def by_line(side: Side, index: int) -> Hashable:
-    """The Python lines that made it, and where it stands."""
+    """A key of the Python lines that made an operator, and of where it stands.
+
+    Args:
+        side: of a comparison.
+        index: of the operator on that side.
+
+    Returns:
+        None where the dump has no lines.
+    """
     lines = _lines(side, index)
     return (lines, home(side, index)) if lines is not None else None
 
 
 def by_scope(side: Side, index: int) -> Hashable:
-    """Where it stands."""
+    """A key of where an operator stands; None of one without a scope.
+
+    Args:
+        side: of a comparison.
+        index: of the operator on that side.
+    """
     return home(side, index) if side.operators[index].node.scope is not None else None
 
 
@@ -64,7 +98,12 @@ def by_content_and_scope(side: Side, index: int) -> Hashable:
 
 
 def by_place(side: Side, index: int) -> Hashable:
-    """Operator, scope and phase: what is left when instance names changed."""
+    """A key of operator, scope and phase: what is left when instance names changed.
+
+    Args:
+        side: of a comparison.
+        index: of the operator on that side.
+    """
     operator = side.operators[index]
     return operator.op, operator.node.scope, operator.phase
 
@@ -90,5 +129,9 @@ ORDERED: tuple[Callable[[Side, int], Hashable], ...] = (
 
 
 def scope_pattern(scope: str | None) -> str:
-    """A scope with the numbers of layers and cells replaced, so that repeated layers agree."""
+    """A scope with ``#`` for the numbers of layers and cells, so that repeated layers agree.
+
+    Args:
+        scope: None: "" is its pattern.
+    """
     return re.sub(r"(?<=[./_-])\d+(?=[./_-]|$)|(?<![A-Za-z0-9])\d+(?=-)", "#", scope or "")

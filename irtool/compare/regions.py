@@ -50,7 +50,11 @@ class Region:
 
 
 def regions(matching: Matching) -> list[Region]:
-    """All unmatched operators, as edits, in the order of their first operator."""
+    """All unmatched operators, as edits, in the order of their first operator.
+
+    Args:
+        matching: of two sides.
+    """
     lefts = _components(matching, 0)
     rights = _components(matching, 1)
     surroundings: dict[Hashable, list[tuple[int, ...]]] = {}

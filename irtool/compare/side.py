@@ -67,7 +67,7 @@ class Operator:
 
     @property
     def op(self) -> str:
-        """The operator's name."""
+        """The name of the operator, as the dump has it."""
         return self.whole.node.op
 
     def producers(self) -> Iterator[tuple[tuple[int, ...], From]]:
@@ -109,7 +109,11 @@ class Side:
 
 
 def side_of(dump: Dump) -> Side:
-    """The operators of a dump with its calls inlined."""
+    """The operators of a dump as they run, with its calls inlined.
+
+    Args:
+        dump: of any pass.
+    """
     inlined = dump.whole()
     side = Side(dump, inlined)
     stages = phases(dump)
@@ -143,7 +147,12 @@ def side_of(dump: Dump) -> Side:
 
 
 def content(side: Side, index: int) -> Hashable:
-    """What an operator is, by itself: name, meaningful attributes, result type, own operands."""
+    """What an operator is, by itself: name, meaningful attributes, result type, own operands.
+
+    Args:
+        side: of a comparison.
+        index: of the operator on that side.
+    """
     operator = side.operators[index]
     return (
         operator.op,

@@ -156,7 +156,13 @@ def _similarity(ours: _Evidence, theirs: _Evidence) -> float:
 
 
 def same_operand(mine: Operand, yours: Operand, left: Mapping[int, int]) -> bool:
-    """Whether two operands are the same: made by matched operators, or equal in themselves."""
+    """Whether two operands are the same: made by matched operators, or equal in themselves.
+
+    Args:
+        mine: of the left operator.
+        yours: of the right one.
+        left: by index of an operator on the left side, that of its partner on the right.
+    """
     if isinstance(mine, From):
         return (
             isinstance(yours, From)

@@ -21,12 +21,23 @@ class ReorderedSum:
 
 
 def is_addition(op: str) -> bool:
-    """Whether an operator gives the sum of its operands."""
+    """Whether an operator gives the sum of its operands.
+
+    Args:
+        op: name of the primitive.
+    """
     return operator_of(op).is_("adds")
 
 
 def reordered_sums(matching: Matching) -> list[ReorderedSum]:
-    """Sums whose terms are the same on both sides but are added up in another order."""
+    """Sums whose terms are the same on both sides but are added up in another order.
+
+    Args:
+        matching: of two sides.
+
+    Returns:
+        The last one of the left side first.
+    """
     sums: list[ReorderedSum] = []
     trees = {tree[0]: tree for tree in _trees(matching.sides[0])}
     others = {tree[0]: tree for tree in _trees(matching.sides[1])}

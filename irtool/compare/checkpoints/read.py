@@ -139,7 +139,11 @@ class Checkpoint:
 
 
 def is_checkpoint(path: str) -> bool:
-    """Whether a path is one, by its name: a file, or a folder with nothing else of a run in it."""
+    """Whether a path is a checkpoint by its name: a file, or a folder with files of one in it.
+
+    Args:
+        path: of a file or a folder; it need not exist.
+    """
     if os.path.isfile(path):
         return path.endswith(SUFFIXES)
     return os.path.isdir(path) and bool(_files(path))
@@ -151,8 +155,15 @@ def read_checkpoint(path: str) -> Checkpoint:
     Of several files of one rank that hold the same names (saved at several steps) the last by name
     counts, as in MindSpore's own conversion.
 
+    Args:
+        path: of the file or folder.
+
+    Returns:
+        Parameters by rank and name, without their values; a single file is rank 0.
+
     Raises:
-        NoCheckpoint: it is none.
+        NoCheckpoint: there is no such file in the folder, or one can't be read, or none holds a
+            parameter.
     """
     files = [(0, path)] if os.path.isfile(path) else _files(path)
     if not files:

@@ -137,7 +137,7 @@ class _Work:
             self._same.append((made[0], made[1]))
 
     def done(self, pairs: Mapping[int, int]) -> Regrouped:
-        """Both runs anew."""
+        """Both runs with sums of matrix products regrouped, and their pairs renumbered."""
         if not any(self._made) and not self._same:
             return Regrouped(self.sides, pairs, ())
         sides: list[Chained] = []
@@ -305,7 +305,7 @@ class _Work:
         self, which: int, segment: Sequence[_Link], items: Sequence[LogicalOp],
         coordinate: tuple[int, int, int],
     ) -> Op:  # fmt: skip
-        """The same on one rank."""
+        """The operator that a segment of a chain of sums makes on one rank."""
         rank, first = items[0].parts[coordinate]
         columns = self.sides[which].runs[rank].columns
         places: list[int] = []

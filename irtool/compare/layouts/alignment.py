@@ -19,7 +19,11 @@ _TRANSFERS = ("send", "recv", "isend", "irecv", "batch_isend_irecv")
 
 
 def is_collective(op: Op) -> bool:
-    """Whether an operator moves data between ranks."""
+    """Whether an operator moves data between ranks.
+
+    Args:
+        op: of a tensor dump.
+    """
     return op.name.startswith(("Distributed.", "MintDistributed.")) or op.type in _TRANSFERS
 
 

@@ -364,7 +364,10 @@ class Assembler:
     def _unreduced_gradient_by_figures(
         self, which: int, index: int, label: str, rows: Sequence[_Row]
     ) -> None:
-        """The same where there are figures alone: tensor parallel ranks read other gradients."""
+        """Terms of a gradient that are read as if they were whole, by figures.
+
+        Tensor parallel ranks read other gradients then, which no collective is given to add up.
+        """
         op = self.sides[which].ops[index].op
         if op.phase != "backward" or not label.startswith("input") or self._is_told:
             return
@@ -499,7 +502,10 @@ class Assembler:
         possible: Sequence[tuple[Partition, Partition]],
         is_parameter: bool,
     ) -> str:
-        """The same of figures: slices can be put together by them, sums cannot."""
+        """Put figures of both sides' parts together: slices have those of the whole, sums don't.
+
+        Returns why that can't be done; "" where it was.
+        """
         choice = possible[0]
         made: list[_Row] = []
         means: list[float] = []

@@ -132,10 +132,14 @@ def like_lead(lead: TensorRun, run: TensorRun) -> TensorRun:
 
 
 def check_ranks(runs: Mapping[int, TensorRun], layout: SideLayout) -> None:
-    """See that there are as many ranks as the layout says.
+    """Refuse a run that has another number of ranks than its layout.
+
+    Args:
+        runs: tensors of each rank.
+        layout: degrees of parallelism, whose product is the number of ranks.
 
     Raises:
-        CannotChain: there are others.
+        CannotChain: the numbers differ; the message names both.
     """
     if len(runs) != layout.ranks:
         raise CannotChain(

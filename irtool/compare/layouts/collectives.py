@@ -47,7 +47,15 @@ class WrongCollective:
 
 
 def wrong_collectives(ranks: Ranks) -> Iterator[WrongCollective]:
-    """Collectives whose results are not what their operands make, in the order of execution."""
+    """Collectives whose results are not what their operands make, in the order of execution.
+
+    Args:
+        ranks: the tensors of all ranks of one step; a collective with ranks that are not there is
+            left out.
+
+    Yields:
+        Transfers between stages first.
+    """
     yield from _wrong_transfers(ranks)
     seen: set[tuple[str, tuple[int, ...]]] = set()
     for rank, run in ranks.runs.items():

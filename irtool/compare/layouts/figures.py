@@ -40,7 +40,11 @@ def figures_of(ranks: Ranks, name: str, label: str) -> dict[int, Figures] | None
 
 
 def joined_figures(figures: Sequence[Figures]) -> Figures:
-    """The figures of a tensor by those of its parts, all of one size."""
+    """The figures of a tensor by those of its parts, all of one size.
+
+    Args:
+        figures: largest, smallest, mean and norm of each part; one at least.
+    """
     most = max(row[0] for row in figures)
     least = min(row[1] for row in figures)
     mean = math.fsum(row[2] for row in figures) / len(figures)
@@ -49,7 +53,12 @@ def joined_figures(figures: Sequence[Figures]) -> Figures:
 
 
 def whole_figures(cut: Cut, figures: Mapping[int, Figures]) -> Figures:
-    """The figures of a tensor whose ranks hold parts of it, each maybe several times."""
+    """The figures of a tensor whose ranks hold parts of it, each maybe several times.
+
+    Args:
+        cut: which rank holds which part.
+        figures: of the part that each rank holds; of replicas the lowest rank's count.
+    """
     return joined_figures([figures[ranks[0]] for ranks in cut.replicas()])
 
 

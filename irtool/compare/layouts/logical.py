@@ -282,7 +282,10 @@ class _Builder:
         return [cut for cut in candidates if self._cuts_rows(cut, self.outline, rows)]
 
     def _put_figures(self, op: Op, place: int, candidates: Sequence[Cut], made: Op | None) -> None:
-        """The same of figures: slices are put together by them, sums cannot be."""
+        """Put figures of parts together where there are no values: slices have those of the whole.
+
+        Those of sums do not follow from the terms' figures; they stay unknown.
+        """
         columns, source = self.run.columns, made or op
         label = columns.labels[place if made is None else made.outputs[0]]
         figures = figures_of(self.ranks, source.name, label)
@@ -417,7 +420,7 @@ class _Builder:
         return 0.0
 
     def _scaled_factor(self, op: Op) -> float:
-        """The same of what is made of such a sum alone, and of a number."""
+        """The factor of what is made of a mean or sum over micro-batches alone, and of a number."""
         given = 0.0
         for number in range(len(op.node.inputs) if op.node is not None else 0):
             source = operand(op.node, number) if op.node is not None else None
@@ -691,7 +694,11 @@ def _gathered_errors(
 
 
 def gradients_of(run: TensorRun) -> set[Node]:
-    """Nodes of a rank's backward pass."""
+    """Nodes of a rank's backward pass.
+
+    Args:
+        run: the rank's tensors; without a graph joined to them there are none.
+    """
     dump = next((dump_of(op.node) for op in run.ops if op.node is not None), None)
     graphs = dump.graphs if dump is not None else ()
     return {node for graph in graphs for node in gradient_nodes(graph.nodes)}

@@ -126,7 +126,11 @@ def parameter_of(node: Node, place: int) -> GraphParameter | None:
 
 
 def is_accumulated(parameter: GraphParameter | None) -> bool:
-    """Whether gradients of micro-batches are added up in a parameter."""
+    """Whether gradients of micro-batches are added up in a parameter.
+
+    Args:
+        parameter: None: an operand that is none.
+    """
     return parameter is not None and str(parameter.name).startswith(_ACCUMULATED)
 
 
@@ -158,7 +162,14 @@ def micro_of(node: Node | None) -> int | None:
 
 
 def readers(node: Node) -> Iterator[Node]:
-    """The nodes that compute with a node's results, seen through those that only hand on."""
+    """The nodes that compute with a node's results, seen through those that only hand on.
+
+    Args:
+        node: whose results are followed.
+
+    Yields:
+        In no order that means anything; a node that reads several results may come several times.
+    """
     waiting = [(user, node) for user in node.users]
     for _ in range(_MOST_READERS):
         if not waiting:
@@ -171,5 +182,9 @@ def readers(node: Node) -> Iterator[Node]:
 
 
 def node_ops(run: TensorRun) -> dict[Node, Op]:
-    """The operator of the dump that each node of its graph is."""
+    """The operator of the dump that each node of its graph is.
+
+    Args:
+        run: with the graph that it was joined with; none without one.
+    """
     return {op.node: op for op in run.ops if op.node is not None}

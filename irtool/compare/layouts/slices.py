@@ -75,7 +75,12 @@ class Cut:
 
 
 def counts_of(full_shape: Sequence[int], part: Sequence[int]) -> tuple[int, ...] | None:
-    """Into how many parts each axis is cut; None where the sizes do not go into each other."""
+    """Into how many parts each axis is cut; None where the sizes do not go into each other.
+
+    Args:
+        full_shape: of the whole tensor.
+        part: the shape of what one rank holds.
+    """
     if len(full_shape) != len(part):
         return None
     counts: list[int] = []

@@ -37,6 +37,9 @@ _ANY = ("log", "json", "json lines", "csv")
 def read_loss(path: str) -> LossRun:
     """The loss curve that a file holds.
 
+    Args:
+        path: of the file, which may be packed.
+
     Raises:
         NoLoss: there is none in it.
         DumpError: it cannot be read.

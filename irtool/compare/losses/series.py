@@ -57,7 +57,15 @@ class NoLoss(ValueError):
 
 
 def series(pairs: Iterable[tuple[int, str | float]]) -> Series:
-    """A series of steps and values; texts tell how many digits were printed."""
+    """A series of steps and values; of a step that comes twice the last value counts.
+
+    Args:
+        pairs: steps with values; texts tell how many digits were printed.
+
+    Returns:
+        With the quantum of what was printed, or of BFloat16 where all values fit it; values of
+        1e100 or more are infinite.
+    """
     values: dict[int, float] = {}
     quantum = 0.0
     for step, value in pairs:
@@ -99,5 +107,9 @@ def quantum_of(text: str) -> float:
 
 
 def finite(values: Iterable[float]) -> list[float]:
-    """The numbers among some values that are neither infinite nor NaN."""
+    """The numbers among some values that are neither infinite nor NaN.
+
+    Args:
+        values: any numbers.
+    """
     return [value for value in values if math.isfinite(value)]
