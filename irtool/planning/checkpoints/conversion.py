@@ -44,7 +44,14 @@ class KnownParameter:
 
 
 def known_parameters(dump: Dump) -> dict[str, KnownParameter]:
-    """What a network says of its parameters of known shape, by name."""
+    """What a network says of its parameters of known shape, by name.
+
+    Args:
+        dump: of any pass that declares parameters whole, as the begin dump does.
+
+    Returns:
+        bytes of an element are None for a data type of unknown size.
+    """
     known: dict[str, KnownParameter] = {}
     for parameter in dump.parameters:
         kind = parameter.type

@@ -190,7 +190,17 @@ def _pieces(cuts: Sequence[Cut], strides: Iterable[int]) -> list[tuple[int, Cut]
 def all_mindspore_ranks(
     old: StrategyFile | None, new: StrategyFile | None, ranks: Sequence[int]
 ) -> Mapping[int, list[int] | str]:
-    """The same for some ranks; where MindSpore raises an error its reason."""
+    """Old checkpoints that MindSpore asks for, by rank of the new layout; a text where it fails.
+
+    Args:
+        old: layouts that the checkpoints were saved under; None: there is one whole checkpoint,
+            rank 0.
+        new: layouts that they are converted to; None: to whole checkpoints.
+        ranks: of the new layout.
+
+    Returns:
+        ranks of the old layout, or why MindSpore raises an error.
+    """
     sources: dict[int, list[int] | str] = {}
     asked: dict[object, _Asked] = {}
     for rank in ranks:

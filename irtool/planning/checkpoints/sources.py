@@ -70,7 +70,7 @@ class HeldSlices:
 
     @property
     def dimensions(self) -> int:
-        """Of the parameter."""
+        """How many dimensions the parameter has."""
         return len(self.stages[0].cuts)
 
     @cached_property
@@ -85,6 +85,9 @@ class HeldSlices:
 
 def slices_of(file: StrategyFile | None) -> dict[str, HeldSlices] | None:
     """By parameter its slices in all stages that hold it; None: every checkpoint is whole.
+
+    Args:
+        file: layouts of all stages; None: every checkpoint is whole.
 
     Raises:
         Refused: a layout makes no sense.
@@ -105,7 +108,11 @@ def slices_of(file: StrategyFile | None) -> dict[str, HeldSlices] | None:
 
 
 def by_hand(file: StrategyFile | None) -> set[str]:
-    """Parameters that a manual split cuts unevenly: of these nothing is said."""
+    """Parameters that a manual split cuts unevenly: of these nothing is said.
+
+    Args:
+        file: layouts of all stages; None: there are none.
+    """
     layouts: Sequence[SavedLayout] = () if file is None else tuple(file.layouts.values())
     return {layout.name for layout in layouts if layout.is_split_by_hand}
 
@@ -113,7 +120,13 @@ def by_hand(file: StrategyFile | None) -> set[str]:
 def target_of(held: HeldSlices | None, rank: int, dimensions: int) -> Region | None:
     """What a rank of the new layout holds of a parameter; None where it holds nothing.
 
-    ``held``: None where the new checkpoint is whole.
+    Args:
+        held: the parameter's slices; None where the new checkpoint is whole.
+        rank: of the new layout, counted over all stages.
+        dimensions: of the parameter.
+
+    Returns:
+        begin and end in each dimension, as fractions of it.
     """
     if held is None:
         return ((Fraction(0), Fraction(1)),) * dimensions
@@ -140,6 +153,10 @@ class Need:
 
 def needs_of(held: HeldSlices, target: Region) -> list[Need]:
     """The old slices that a region meets: in the one stage that meets it in fewest.
+
+    Args:
+        held: the parameter's slices in the old layout.
+        target: begin and end in each dimension, as fractions of it.
 
     Raises:
         Refused: the layouts have dimensions of different number.

@@ -74,7 +74,12 @@ ASSUMPTIONS = (
 
 
 def assumptions_of(machine: Machine) -> list[str]:
-    """What a step on a machine takes for granted."""
+    """What a step on a machine takes for granted.
+
+    Args:
+        machine: with an ``overlap`` a part of communication counts as hidden, without one nothing
+            does.
+    """
     hidden = (
         f"{share_text(machine.overlap)} of what computing can hide is hidden: sums of gradients "
         "behind the backward pass, gathers of weights behind what comes before them"
@@ -129,12 +134,25 @@ ALONE = Fusion()
 
 
 def item_bytes(dtype: str | None) -> int:
-    """Bytes of an element; 4 where the type is not known."""
+    """Bytes of an element; 4 where the type is not known.
+
+    Args:
+        dtype: as a dump names it (``Float16``); what is smaller than a byte takes one.
+    """
     return max(BITS.get(dtype or "", 32), 8) // 8
 
 
 def received_bytes(op: str, size: int, count: int) -> int:
-    """Bytes that one of ``count`` ranks receives, where ``size`` is the whole tensor's."""
+    """Bytes that one of ``count`` ranks receives, where ``size`` is the whole tensor's.
+
+    An AllReduce receives each part twice (ReduceScatter, then AllGather, by ring); an AlltoAll, a
+    gather or a scatter once; a Send, Receive or NeighborExchange all of it.
+
+    Args:
+        op: the collective.
+        size: bytes of the whole tensor on one rank, the larger of input and output.
+        count: ranks that take part.
+    """
     if op in ("Send", "Receive") or op.startswith("NeighborExchange"):
         return size
     once = size * (count - 1) // count
@@ -149,7 +167,16 @@ def communication(
     machine: Machine,
     fusion: Fusion | None = None,
 ) -> Communication:
-    """A collective with its price; a fused one with the least part of the common start."""
+    """A collective with its price; a fused one with the least part of the common start.
+
+    Args:
+        op: the collective.
+        phase: of the step.
+        ranks: who takes part.
+        size: bytes of the whole tensor on one rank, the larger of input and output.
+        machine: whose links are used.
+        fusion: with how many others it may be fused; None: it starts alone.
+    """
     received = received_bytes(op, size, len(ranks))
     if fusion is None:
         return Communication(op, phase, ranks, size, received, machine.seconds(op, size, ranks))
@@ -173,7 +200,16 @@ def forward_and_backward(
 def operator_communications(
     call: OperatorCall, judgement: Judgement, machine: Machine, *, gradient: bool
 ) -> list[Communication]:
-    """The collectives that an operator brings with it under a strategy."""
+    """The collectives that an operator brings with it under a strategy.
+
+    Those of fewer than two ranks, and of a shape that is not known, are left out.
+
+    Args:
+        call: the operator's inputs and attributes.
+        judgement: what the strategy makes of it.
+        machine: whose links are used.
+        gradient: whether the collectives of the gradient count, too.
+    """
     collectives: list[Communication] = []
     for item in judgement.collectives:
         if item.shape is None or any(size < 0 for size in item.shape) or len(item.ranks) < 2:
@@ -189,7 +225,14 @@ def operator_communications(
 def chain_communications(
     steps: Iterable[RedistributionStep], element: int, machine: Machine, *, gradient: bool
 ) -> list[Communication]:
-    """The collectives of a redistribution; ``element``: bytes of one."""
+    """The collectives of a redistribution.
+
+    Args:
+        steps: its operators; those that only cut or join locally cost no communication.
+        element: bytes of one element.
+        machine: whose links are used.
+        gradient: whether the gradient comes back the opposite way.
+    """
     collectives: list[Communication] = []
     for step in steps:
         if not step.is_collective:
@@ -200,7 +243,12 @@ def chain_communications(
 
 
 def copy_seconds(size: int, machine: Machine) -> float:
-    """Seconds of an operator that reads and writes so many bytes and computes nothing."""
+    """Seconds of an operator that reads and writes so many bytes and computes nothing.
+
+    Args:
+        size: bytes that are read, and as many that are written.
+        machine: without a memory bandwidth only the start of the operator counts.
+    """
     if not machine.memory_bandwidth:
         return LAUNCH_SECONDS
     return max(LAUNCH_SECONDS, 2 * size / machine.memory_bandwidth)
@@ -213,6 +261,13 @@ def copied_bytes(steps: Iterable[RedistributionStep], element: int) -> list[int]
     MindSpore's backend puts an operator before it, and one after it, that copy the slice into
     another order (its pass ``all_to_all_unify_mindir``: Transpose, or Split and Concat; the fewest
     of its versions and modes are counted). Along the leading dimension the order is right already.
+
+    Args:
+        steps: operators of the redistribution, in order.
+        element: bytes of one element.
+
+    Returns:
+        one number for each copy, in the order of the steps.
     """
     written: list[int] = []
     for step in steps:
@@ -236,10 +291,20 @@ def compute_seconds(
 ) -> float:
     """An operator's arithmetic or memory traffic on slices, whichever is longer.
 
-    Operations that nobody knows count none, so that memory traffic decides.  The gradient of what
-    an operator picks is as large as what it picks from.  On a machine that was measured with these
-    slices it is what they took; with others, what is fitted to its kind. ``operations``: on its
-    slices, where they are known already.
+    Operations that nobody knows count none, so that memory traffic decides. The gradient of what
+    an operator picks is as large as what it picks from. On a machine that was measured with these
+    slices it is what they took; with others, what is fitted to its kind.
+
+    Args:
+        call: the operator's inputs and attributes.
+        judgement: its slices under a strategy.
+        machine: that computes.
+        gradient: whether the operator's gradient counts, too: ``BACKWARD_WORK`` times its
+            arithmetic.
+        operations: on its slices, forward, where they are known already; None: they are counted.
+
+    Returns:
+        seconds of one run; those of a start where a size is not known.
     """
     inputs, outputs = judgement.raw_inputs, judgement.raw_outputs
     if any(size < 0 for shape in (*inputs, *outputs) for size in shape):
@@ -262,7 +327,7 @@ def compute_seconds(
 
 
 def _sizes(shapes: Sequence[Shape], operands: Sequence[Operand]) -> list[int]:
-    """Bytes of slices."""
+    """Bytes of each slice, by the data type of its operand."""
     pairs = zip(shapes, operands, strict=False)
     return [prod(shape) * item_bytes(operand.dtype) for shape, operand in pairs]
 
@@ -287,7 +352,12 @@ def _mask_seconds(
 
 
 def operations_of(call: OperatorCall, judgement: Judgement) -> int:
-    """Operations of an operator on its slices, forward; 0 where nobody knows."""
+    """Operations of an operator on its slices, forward; 0 where nobody knows.
+
+    Args:
+        call: the operator's inputs and attributes.
+        judgement: its slices under a strategy.
+    """
     inputs, outputs = judgement.raw_inputs, judgement.raw_outputs
     if any(size < 0 for shape in (*inputs, *outputs) for size in shape):
         return 0
@@ -343,8 +413,12 @@ def gradient_communications(
 def update_seconds(size: int, states: int, machine: Machine) -> float:
     """The optimizer's step of a parameter.
 
-    It reads weight, gradient and states, and writes weight and states. ``size``: bytes of the
-    stored slice; ``states``: bytes of its states.
+    It reads weight, gradient and states, and writes weight and states: ``3 size + 2 states`` bytes.
+
+    Args:
+        size: bytes of the stored slice.
+        states: bytes of its states.
+        machine: without a memory bandwidth only the start of the operator counts.
     """
     if not machine.memory_bandwidth:
         return LAUNCH_SECONDS
@@ -352,5 +426,9 @@ def update_seconds(size: int, states: int, machine: Machine) -> float:
 
 
 def seconds_of(items: Iterable[Communication]) -> float:
-    """Seconds of collectives, one after another."""
+    """Seconds of collectives, one after another.
+
+    Args:
+        items: with their prices.
+    """
     return sum(item.seconds for item in items)

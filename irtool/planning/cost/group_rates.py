@@ -79,7 +79,13 @@ class _Same:
 
 
 def rates(machine: Machine, ops: Sequence[str], count: int) -> Rates:
-    """Seconds of some collectives one after the other."""
+    """Seconds of some collectives one after the other.
+
+    Args:
+        machine: whose links are used.
+        ops: the collectives.
+        count: bits of a device's number: there are two to this power of devices.
+    """
     parts = [_rates(_Same(machine), op, count) for op in ops]
     return Rates(
         sum((part.start for part in parts), np.zeros(())),

@@ -161,6 +161,9 @@ def is_restored(name: str) -> bool:
 
     They are zero between steps; MindSpore 2.7 leaves them out of checkpoints, and its fault
     tolerance sets them to zero on every rank.
+
+    Args:
+        name: of the parameter.
     """
     return not is_accumulated(name)
 

@@ -111,7 +111,14 @@ def keeping(
 
 
 def kept_results(keeping: Keeping) -> dict[Node, tuple[int, ...]]:
-    """The results that stay, by who made them; what only renames hands on another's."""
+    """The results that stay, by who made them; what only renames hands on another's.
+
+    Args:
+        keeping: what the backward pass reads.
+
+    Returns:
+        numbers of an operator's results, ascending; an operator that runs again is not among them.
+    """
     kept: dict[Node, set[int]] = {}
     for read in keeping.reads_of(keeping.again):
         made = maker_of(read, keeping)
@@ -126,6 +133,9 @@ def carriers(keeping: Keeping) -> dict[Node, tuple[Carried, ...]]:
     Whoever reads a result keeps it as large as its own operand is cut, redistributed or not. All
     who read a result share it equally: so it counts once where they want it in one layout, and no
     more than is kept where they want it in several.
+
+    Args:
+        keeping: what the backward pass reads.
     """
     users: dict[Result, dict[tuple[Node, Literal["input", "output"], int], None]] = {}
     for read in keeping.reads_of(keeping.again):

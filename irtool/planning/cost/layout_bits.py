@@ -41,7 +41,12 @@ class Bits:
     lead: Floats
 
     def rows(self, start: int, stop: int) -> Bits:
-        """Some of them."""
+        """Rows from ``start`` to before ``stop``.
+
+        Args:
+            start: the first row.
+            stop: the one behind the last.
+        """
         part = slice(start, stop)
         return Bits(
             self.shape, self.place[part], self.cuts[part], self.order[part], self.lead[part]
@@ -57,6 +62,10 @@ def bits_of(layouts: Sequence[TensorLayout], shape: Shape) -> tuple[Bits, Bools]
     """Layouts in places of ``shape``, a refinement of theirs; and which of them have such a form.
 
     Rows without one are those of layouts that split nothing.
+
+    Args:
+        layouts: one or more, of one tensor and on equally many devices, a power of two.
+        shape: whose products of neighbouring dimensions are theirs (:func:`common_shape`).
     """
     size = prod(layouts[0].device_matrix)
     count = size.bit_length() - 1
@@ -79,7 +88,19 @@ def bits_of(layouts: Sequence[TensorLayout], shape: Shape) -> tuple[Bits, Bools]
 def bits_from(
     own: Shape, place: Ints, cuts: Ints, known: Bools, shape: Shape
 ) -> tuple[Bits, Bools]:
-    """The same of layouts that are given in places of their ``own`` shape, without ones."""
+    """Layouts that are given in places of a shape of their own, in places of a refinement of it.
+
+    Args:
+        own: their shape, dimensions of size 1 left out.
+        place: a row a layout: per bit its place in ``own``, -1 where it splits nothing.
+        cuts: by layout the mask of the bits below which an axis of devices ends.
+        known: whether a layout has such a form at all.
+        shape: the refinement.
+
+    Returns:
+        the layouts, and which of them have places in ``shape``: the others split across a border of
+        it.
+    """
     table = np.full(len(own) * LEVELS + 1, -2, dtype=np.int64)
     table[-1] = -1
     position = 0
@@ -124,7 +145,12 @@ def _leads(place: Ints, order: Ints, shape: Shape) -> Floats:
 
 
 def common_shape(first: Shape, second: Shape) -> Shape | None:
-    """The shape of which both are groups of neighbouring dimensions; None if there is none."""
+    """The shape of which both are groups of neighbouring dimensions; None if there is none.
+
+    Args:
+        first: a shape.
+        second: one of as many elements, before or behind a Reshape.
+    """
     if any(size <= 0 for size in (*first, *second)) or prod(first) != prod(second):
         return None
     a, b = [n for n in first if n > 1], [n for n in second if n > 1]
@@ -142,7 +168,16 @@ def common_shape(first: Shape, second: Shape) -> Shape | None:
 
 
 def places_of(layout: TensorLayout, shape: Shape, count: int) -> list[int] | None:
-    """Per bit its place in ``shape``; None where a split lies across a border of it."""
+    """Per bit its place in ``shape``; None where a split lies across a border of it.
+
+    Args:
+        layout: on a power of two of devices.
+        shape: a refinement of the layout's own.
+        count: bits of a device's number.
+
+    Returns:
+        ``dimension * LEVELS + halving`` from the lowest bit on; -1: it splits nothing.
+    """
     places = [-1] * count
     position = 0
     for size, entry in zip(layout.tensor_shape, layout.tensor_map, strict=True):
@@ -169,7 +204,13 @@ def places_of(layout: TensorLayout, shape: Shape, count: int) -> list[int] | Non
 
 
 def layout_from(place: Sequence[int], cuts: int, shape: Shape) -> TensorLayout:
-    """The layout, in standard form, that lies like this; places in the shape without ones."""
+    """The layout, in standard form, that lies like this.
+
+    Args:
+        place: per bit its place, from the lowest bit on; places count in the shape without ones.
+        cuts: mask of the bits below which an axis of devices ends.
+        shape: of the whole tensor.
+    """
     axes: list[list[int]] = []
     for bit in range(len(place) - 1, -1, -1):
         last = axes[-1][-1] if axes else -1

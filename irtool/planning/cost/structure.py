@@ -167,7 +167,7 @@ class Structure:
     def under(
         self, *, enable_alltoall: bool | None = None, parallel_optimizer: bool | None = None
     ) -> Structure:
-        """The same network under settings that decide on no operator's layouts.
+        """This network under settings that decide on no operator's layouts.
 
         Args:
             enable_alltoall: None: as it is.

@@ -55,7 +55,13 @@ class WeightCost:
 def held_weight(
     structure: Structure, parameter: Parameter, judgement: Judgement | None
 ) -> ParameterReport:
-    """How a weight lies under a judgement of its owner: layout, slices, ranks that share it."""
+    """How a weight lies under a judgement of its owner: layout, slices, ranks that share it.
+
+    Args:
+        structure: of the network.
+        parameter: the weight.
+        judgement: of the operator that decides how the weight lies; None: nothing cuts it.
+    """
     owner = parameter.owner
     weight = parameter.weight
     layout = owner.of(judgement) if owner is not None else None
@@ -71,7 +77,17 @@ def held_weight(
 def weight_cost(
     structure: Structure, parameter: Parameter, judgement: Judgement | None, machine: Machine
 ) -> WeightCost:
-    """The cost of a weight under a judgement of the operator that decides how it lies."""
+    """The cost of a weight under a judgement of the operator that decides how it lies.
+
+    Args:
+        structure: of the network.
+        parameter: the weight.
+        judgement: of the operator that decides how the weight lies; None: nothing cuts it.
+        machine: that its collectives and its update run on.
+
+    Returns:
+        seconds for one micro-batch, and bytes of one device.
+    """
     owner = parameter.owner
     held = held_weight(structure, parameter, judgement)
     layout, base = held.layout, held.base or ()
@@ -125,7 +141,16 @@ def priced_weight(
 ) -> WeightCost:
     """The cost of a weight of which everything is known; sizes in bytes of one device.
 
-    ``whole``: as :func:`~irtool.planning.cost.costs.gradient_communications` takes it.
+    Args:
+        base: of the slice that operators see.
+        stored: of the slice that the device stores: with optimizer parallel a part of that.
+        states: of its optimizer states.
+        mirror: ranks that sum its gradient; None: nobody does.
+        gather: ranks that share its optimizer state; None: it is not shared.
+        machine: that its collectives and its update run on.
+        fusion: with how many others its collectives may be fused.
+        trained: whether it has a gradient and an update.
+        whole: whether the gradient is summed before it is scattered.
     """
     mirrors, shared = gradient_communications(base, mirror, gather, machine, fusion, whole=whole)
     if not trained:
@@ -141,7 +166,13 @@ def priced_weight(
 
 
 def judgement_of_weight(index: int, layout: TensorLayout, mirror: tuple[int, ...]) -> Judgement:
-    """A judgement of which only what is said of one input is known."""
+    """A judgement of which only what is said of one input is known.
+
+    Args:
+        index: of the weight among the operator's inputs.
+        layout: of the weight.
+        mirror: ranks that sum its gradient.
+    """
     return Judgement(
         "legal",
         (),

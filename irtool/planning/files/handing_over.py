@@ -139,6 +139,12 @@ def _lines_instead(plan: Plan, made: HandedOver, again: Again) -> tuple[str, ...
 def by_operators(plan: Plan, again: Again, names: Mapping[str, object] | None = None) -> HandedOver:
     """The file keyed by operators; those whose numbers are not known get one strategy.
 
+    Args:
+        plan: to hand over.
+        again: plans the network anew, with such operators tied.
+        names: a strategy file that MindSpore saved of this network, as JSON: it tells numbers
+            apart.
+
     Raises:
         NotExpressible: such a file can't hold a plan of this network.
     """
@@ -170,6 +176,10 @@ def by_operators(plan: Plan, again: Again, names: Mapping[str, object] | None = 
 
 def by_parameters(plan: Plan, again: Again) -> HandedOver:
     """The file keyed by parameters, for semi-auto mode; what it leaves out MindSpore completes.
+
+    Args:
+        plan: to hand over.
+        again: plans the network anew, within what such a file can say.
 
     Raises:
         NotExpressible: such a file can't hold a plan of this network.
@@ -231,6 +241,10 @@ def by_lines(plan: Plan, again: Again) -> tuple[Plan, tuple[str, ...]]:
 
     A primitive has one strategy wherever it is used, and one that no attribute holds has none: it
     gets what the code or MindSpore gives it.
+
+    Args:
+        plan: to hand over.
+        again: plans the network anew, within what such calls can say.
 
     Raises:
         NotExpressible: no such calls keep a plan of this network.

@@ -153,7 +153,7 @@ class Naming:
         return one.own is not None and one.own == other.own and one.calls == other.calls
 
     def _order_of_instances(self, first: Node, second: Node) -> int:
-        """The same for two runs of one piece of code: by the numbers of what ran with them."""
+        """-1, 1 or 0 for two runs of one piece of code: by the numbers of what ran with them."""
         ours, theirs = self._around(first), self._around(second)
         signs = {ours[location] < theirs[location] for location in ours.keys() & theirs.keys()}
         if len(signs) != 1:
@@ -161,7 +161,7 @@ class Naming:
         return -1 if signs.pop() else 1
 
     def _order_of_neighbours(self, first: Node, second: Node) -> int:
-        """The same where no source lines are: between which numbers each stands.
+        """-1, 1 or 0 where no source lines are: by the numbers between which each stands.
 
         Its own number is near one of the two; so if both say the same, it is sure.
         """
@@ -313,7 +313,7 @@ class Naming:
         return _is_behind(one.own, other.own)
 
     def _in_one_graph(self, source: Node, node: Node) -> bool:
-        """The same, and whether they were made in one graph.
+        """Whether both were written in one body, in one iteration, and were made in one graph.
 
         What stands behind a condition or a loop is in another graph than what stands before it: so
         every line between the two must be known for one that only computes, and behind a condition
@@ -375,13 +375,25 @@ def _is_behind(source: Location, user: Location) -> bool:
 
 
 def node_number(node: Node) -> int | None:
-    """The number that MindSpore gave a node when it made it; None: it bears a variable's name."""
+    """The number that MindSpore gave a node when it made it; None: it bears a variable's name.
+
+    Args:
+        node: of a begin dump.
+    """
     match = _NUMBERED.fullmatch(node.name or "")
     return None if match is None else int(match[1])
 
 
 def first_weight(node: Node, among: Set[str]) -> str | None:
-    """The first operand that is one of some weights, behind Load, Cast and Depend."""
+    """The first operand that is one of some weights, behind Load, Cast and Depend.
+
+    Args:
+        node: an operator.
+        among: names of the weights.
+
+    Returns:
+        its name; None where no operand is one with a value of its own.
+    """
     for source in node.inputs:
         while isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):
             source = source.inputs[0]

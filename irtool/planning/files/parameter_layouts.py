@@ -101,7 +101,11 @@ def _saved(
 
 
 def layout_object(layout: SavedLayout) -> dict[str, object]:
-    """A layout as its JSON object."""
+    """A layout as its JSON object.
+
+    Args:
+        layout: how a parameter lies, in a device matrix and tensor map as MindSpore counts them.
+    """
     return {
         "dev_matrix": list(layout.device_matrix),
         "tensor_map": [

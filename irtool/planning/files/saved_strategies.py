@@ -187,7 +187,11 @@ def _differs(own: Strategy | None, saved: Strategy) -> bool:
 
 
 def is_free(node: Node) -> bool:
-    """Whether the user gave an operator neither strategy nor layout."""
+    """Whether the user gave an operator neither strategy nor layout.
+
+    Args:
+        node: an operator of a begin dump.
+    """
     keys = ("in_strategy", "in_layout", "out_layout", "layout")
     blocks = (node.primitive_attributes, node.primal_attributes)
     return not any(
@@ -354,7 +358,12 @@ class FileChanges:
 
 
 def file_changes(before: StrategyFile, after: StrategyFile) -> FileChanges:
-    """What the second file says otherwise than the first one."""
+    """What the second file says otherwise than the first one.
+
+    Args:
+        before: a strategy file.
+        after: one that is keyed alike.
+    """
     strategies: list[StrategyChange] = []
     for key in dict.fromkeys([*before.strategies, *after.strategies]):
         old, new = before.strategies.get(key), after.strategies.get(key)

@@ -21,7 +21,14 @@ PASSING = frozenset({"Load", "Depend", "TupleGetItem", "Cast"})
 
 
 def shard_lines(plan: Plan) -> Iterator[str]:
-    """Lines to paste behind the construction of the network, by cell."""
+    """Lines to paste behind the construction of the network, by cell.
+
+    Args:
+        plan: in a form that such lines can say.
+
+    Yields:
+        lines of Python without their ends; a comment for what no line can set.
+    """
     cells: dict[str, dict[str, list[PlannedOperator]]] = {}
     for item in plan.operators:
         if item.after is None or primitive(item.node) == "Reshape":
@@ -47,7 +54,14 @@ def shard_lines(plan: Plan) -> Iterator[str]:
 
 
 def decision_lines(decisions: Decisions) -> Iterator[str]:
-    """Which weights optimizer parallel cuts, and which primitives run again, as Python."""
+    """Which weights optimizer parallel cuts, and which primitives run again, as Python.
+
+    Args:
+        decisions: of a plan.
+
+    Yields:
+        lines without their ends; none for what the plan does not decide.
+    """
     if decisions.sharded:
         yield "# set_auto_parallel_context(enable_parallel_optimizer=True); what stays whole:"
         yield f"whole = {sorted(decisions.unsharded)!r}"
@@ -163,7 +177,14 @@ def _leaves(user: Node, region: Set[Node]) -> bool:
 
 
 def function_lines(function: ShardedFunction) -> Iterator[str]:
-    """``shard(fn, ...)`` for a person to paste."""
+    """``shard(fn, ...)`` for a person to paste.
+
+    Args:
+        function: the region as a function: its inputs, results and weights with their strategies.
+
+    Yields:
+        lines of Python without their ends.
+    """
     yield "# the region as a function fn (or a cell); mindspore.shard needs auto_parallel with"
     yield "# search_mode sharding_propagation, and looks at positional arguments only"
     yield "# arguments of fn, in this order:"

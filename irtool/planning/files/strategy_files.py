@@ -112,6 +112,12 @@ def layout_items(report: CheckResult) -> dict[str, object]:
     """How parameters lie, as strategy files say it: MindSpore's conversion of checkpoints reads it.
 
     MindSpore loads either file with it, and converts by either (tried with 2.7.0 and 2.10.0).
+
+    Args:
+        report: what ``check`` says of the planned network.
+
+    Returns:
+        a JSON object for each parameter whose layout is known, by name.
     """
     layouts = predicted_layouts(report).layouts
     return {name: layout_object(layout) for name, layout in sorted(layouts.items())}
@@ -304,7 +310,14 @@ def _unsure(
 
 
 def parameter_keys(plan: Plan) -> dict[Node, str]:
-    """The key of each operator that has one: its primitive, and its first trained weight."""
+    """The key of each operator that has one: its primitive, and its first trained weight.
+
+    Args:
+        plan: of a network.
+
+    Returns:
+        ``MatMul_fc.weight`` by node; operators without a strategy or a weight are not among them.
+    """
     weights = structure_of(plan.dump, plan.context).parameters
     # MindSpore looks for a weight that is trained; of a forward graph nobody knows which are.
     trained = {item.name for item in weights if item.trained} or {item.name for item in weights}
@@ -318,6 +331,12 @@ def parameter_keys(plan: Plan) -> dict[Node, str]:
 
 def parameter_file(plan: Plan) -> tuple[dict[str, object], tuple[str, ...]]:
     """The parameter-keyed file, and what it leaves out.
+
+    Args:
+        plan: to write.
+
+    Returns:
+        the file as a JSON object, and a sentence for each strategy or layout that is not in it.
 
     Raises:
         NotExpressible: operators of one kind share a weight and differ.
