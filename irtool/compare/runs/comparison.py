@@ -117,7 +117,7 @@ class RunComparison(Shown):
 
     @property
     def told_differently(self) -> list[Row]:
-        """Hyperparameters that differ."""
+        """The hyperparameters that both runs tell, and tell differently."""
         return [row for row in self.hyperparameters if row.same is False]
 
     @property
@@ -175,7 +175,14 @@ def compare_runs(left: RunSide, right: RunSide, settings: Settings) -> RunCompar
 
 
 def first_case(comparison: RunComparison) -> Case | None:
-    """The first operator that introduces error, looked at closely; None where none does."""
+    """The first operator that introduces error, looked at closely.
+
+    Args:
+        comparison: of two runs.
+
+    Returns:
+        None where no operator does, or no tensors were compared.
+    """
     from irtool.compare.tensors.case import case_of
 
     tensors, first = comparison.tensors, comparison.first

@@ -50,7 +50,10 @@ def side_of_run(run: Run, losses: LossRun | None) -> RunSide:
 
 
 def side_of_file(path: str) -> RunSide:
-    """A digest, a file of tensors.
+    """A digest, or a file of tensors, as a side of a comparison.
+
+    Args:
+        path: of the file.
 
     Raises:
         NoTensors: it is damaged, or neither.

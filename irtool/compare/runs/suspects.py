@@ -65,7 +65,7 @@ class Suspect:
 
     @property
     def node(self) -> Node:
-        """The first node."""
+        """The node at the first place where it stands."""
         return self.nodes[0]
 
 
@@ -73,7 +73,11 @@ class Suspect:
 
 
 def suspects(diff: GraphDiff) -> list[Suspect]:
-    """Edits that can change numbers, the heaviest first; equal edits of layers once."""
+    """Edits that can change numbers, the heaviest first; equal edits of layers once.
+
+    Args:
+        diff: of the two graphs.
+    """
     ranked: list[tuple[float, float, Suspect]] = []
     for pattern in diff.patterns:
         edit = pattern.first
@@ -161,7 +165,11 @@ class _Gathered:
 
 
 def lone_suspects(dump: Dump) -> list[Suspect]:
-    """What a graph computes less exactly than it could, the heaviest first; equal ones once."""
+    """What a graph computes less exactly than it could, the heaviest first; equal ones once.
+
+    Args:
+        dump: the only graph that there is.
+    """
     gathered: dict[Hashable, _Gathered] = {}
     for graph in dump.graphs:
         for node in graph.nodes:

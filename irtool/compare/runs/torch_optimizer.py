@@ -31,7 +31,14 @@ class _Parameter:
 
 
 def told_by_calls(run: TensorRun) -> Iterator[Said]:
-    """Hyperparameters of a dump of PyTorch's calls."""
+    """What the calls of PyTorch's optimizers tell of their hyperparameters.
+
+    Args:
+        run: a dump of calls; those of the optimizer count.
+
+    Yields:
+        Name, value, and the call that tells it; the same is told once a parameter.
+    """
     calls = [op for op in run.ops if op.phase == "optimizer" and op.call]
     now = _Parameter()
     for place, op in enumerate(calls):
@@ -74,7 +81,7 @@ def _call(run: TensorRun, op: Op, after: Op | None, now: _Parameter) -> Iterator
 
 
 def _stepped(run: TensorRun, op: Op, now: _Parameter) -> Iterator[Said]:
-    """Adam's last call."""
+    """The learning rate and weight decay that Adam's last call, ``addcdiv_``, tells."""
     step = op.attributes.get("input.value", op.attributes.get("input.3"))
     if not isinstance(step, float):
         return

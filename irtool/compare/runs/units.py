@@ -72,6 +72,12 @@ def shown_unit(units: Sequence[UnitResult]) -> UnitResult | None:
 
     What a collective hands on was wrong before on the rank that sent it: an operator before it
     comes first, whichever rank that ran on.
+
+    Args:
+        units: that were compared.
+
+    Returns:
+        The first one where none is faulty; None where there are none.
     """
     faulty = [unit for unit in units if unit.first is not None]
     if not faulty:
@@ -93,6 +99,9 @@ def _cause(result: TensorComparison) -> tuple[int, ...]:
 
 def read_unit(unit: Unit | TensorRun) -> TensorRun:
     """A unit's tensors.
+
+    Args:
+        unit: to be read, or read already.
 
     Raises:
         NoTensors: it cannot be read.
@@ -135,7 +144,11 @@ def _renumbered(side: RunSide) -> dict[Key, Key]:
 
 
 def unit_name(key: Key) -> str:
-    """``rank 0, step 1``."""
+    """What a unit is called: ``rank 0, step 1``.
+
+    Args:
+        key: rank, step (below 0: not known), graph (0: not named), part.
+    """
     words = [f"rank {key[0]}"]
     if key[1] >= 0:
         words.append(f"step {key[1]}")
@@ -478,7 +491,11 @@ def _kernel_diff(
 
 
 def graph_of(run: TensorRun) -> Dump | None:
-    """The graph that a dump was joined with."""
+    """The graph that a dump of tensors was joined with; None without one.
+
+    Args:
+        run: with its operators.
+    """
     return next((dump_of(op.node) for op in run.ops if op.node is not None), None)
 
 

@@ -159,7 +159,11 @@ class ChecksumAgreement:
 
 
 def checksum_agreement(comparison: TensorComparison) -> ChecksumAgreement | None:
-    """How far two dumps agree by their checksums; None where there is more than checksums."""
+    """How far two dumps agree by their checksums; None where there is more than checksums.
+
+    Args:
+        comparison: of two tensor dumps.
+    """
     left, right = comparison.left, comparison.right
     if "md5" not in (left.level, right.level):
         return None
@@ -315,14 +319,32 @@ def _histogram(comparison: TensorComparison, judged: Judged) -> Histogram | None
 
 
 def histogram(left: NDArray[Any], right: NDArray[Any], dtype: str) -> tuple[tuple[int, ...], float]:
-    """Elements by units in the last place, and the bias of the difference."""
+    """Elements by units in the last place that they are apart, and the bias of the difference.
+
+    Args:
+        left: numbers of one tensor.
+        right: those of the other one, as many.
+        dtype: the type whose units count.
+
+    Returns:
+        Counts by :data:`BINS`; the mean difference over its root mean square, 0 where all are
+        equal.
+    """
     return histogram_of([(left, right)], dtype)
 
 
 def histogram_of(
     pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]], dtype: str
 ) -> tuple[tuple[int, ...], float]:
-    """The same of two tensors that come in blocks."""
+    """Elements by units in the last place, and the bias, of two tensors that come in blocks.
+
+    Args:
+        pairs: blocks of both, with as many elements each.
+        dtype: the type whose units count.
+
+    Returns:
+        As :func:`histogram` gives them.
+    """
     counts = [0] * len(BINS)
     total = square = 0.0
     size = 0
@@ -395,7 +417,14 @@ def _neighbour(role: str, node: Node) -> Neighbour:
 
 
 def lone_operators(ops: Sequence[Op]) -> list[tuple[str, int, str]]:
-    """Operators without a partner by type: how many, and the first one's name."""
+    """Operators without a partner by type, the most frequent type first.
+
+    Args:
+        ops: of one side.
+
+    Returns:
+        Type, how many there are, and the first one's name.
+    """
     by_type: dict[str, list[Op]] = {}
     for op in ops:
         by_type.setdefault(op.type, []).append(op)

@@ -30,7 +30,11 @@ _START = b'{"schema": "irtool.digest/1"'
 
 
 def is_digest(path: str) -> bool:
-    """Whether a file begins as a digest does."""
+    """Whether a file begins as a digest does; false of one that can't be read.
+
+    Args:
+        path: of the file, which may be packed.
+    """
     try:
         if not os.path.isfile(path):
             return False
@@ -155,8 +159,14 @@ def _plain_value(value: object) -> object:
 def read_digest(path: str) -> tuple[list[TensorRun], Mapping[str, Any]]:
     """The units of a digest, and what stands beside them.
 
+    Args:
+        path: of the file, which may be packed.
+
+    Returns:
+        Tensors of each rank and step, and the whole document.
+
     Raises:
-        NoTensors: it is damaged.
+        NoTensors: it is damaged, or can't be read.
     """
     try:
         content = read_content(path)

@@ -46,7 +46,11 @@ _NUMPY = {
 
 @lru_cache(maxsize=1024)
 def dtype_name(text: str) -> str:
-    """MindSpore's spelling of a type: ``Float32`` for ``torch.float32``, ``<f4``, ``FLOAT``."""
+    """MindSpore's spelling of a type: ``Float32`` for ``torch.float32``, ``<f4``, ``FLOAT``.
+
+    Args:
+        text: as a writer has it; what nobody knows is given back without a module's name.
+    """
     word = text.rpartition(".")[2].strip()
     if word[:1] in _ORDERS and word[1:] in _COUNTED_IN_BYTES:
         return _COUNTED_IN_BYTES[word[1:]]
@@ -56,20 +60,36 @@ def dtype_name(text: str) -> str:
 
 
 def is_float(dtype: str) -> bool:
-    """Whether numbers of this type are rounded."""
+    """Whether numbers of this type are rounded.
+
+    Args:
+        dtype: in MindSpore's spelling.
+    """
     return dtype in _ROUNDOFF
 
 
 def roundoff(dtype: str) -> float:
-    """Largest relative error of rounding to nearest (half a unit in the last place); 0 if exact."""
+    """Largest relative error of rounding to nearest (half a unit in the last place); 0 if exact.
+
+    Args:
+        dtype: in MindSpore's spelling; 0 of types that are not known, too.
+    """
     return _ROUNDOFF.get(dtype, 0.0)
 
 
 def numpy_code(dtype: str) -> str | None:
-    """How NumPy reads the bytes; types that it lacks as bit patterns. None if it cannot."""
+    """How NumPy reads the bytes; types that it lacks as bit patterns. None if it cannot.
+
+    Args:
+        dtype: in MindSpore's spelling.
+    """
     return _NUMPY.get(dtype)
 
 
 def coarsest(dtypes: list[str]) -> float:
-    """The unit roundoff of the coarsest float type among some; 0 if there is none."""
+    """The unit roundoff of the coarsest float type among some; 0 if there is none.
+
+    Args:
+        dtypes: in MindSpore's spelling.
+    """
     return max([_ROUNDOFF.get(dtype, 0.0) for dtype in dtypes], default=0.0)

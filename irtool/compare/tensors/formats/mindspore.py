@@ -49,7 +49,11 @@ _SIX_DIGITS = 1e-5
 
 
 def sanitised(full_name: str) -> str:
-    """A full name as it stands in names of dumped files."""
+    """A full name as it stands in names of dumped files.
+
+    Args:
+        full_name: of a node.
+    """
     return full_name.translate(_UNSAFE)
 
 
@@ -75,6 +79,9 @@ def read_mindspore(dump: TensorDump) -> TensorRun:
     """The tensors of one iteration.
 
     Files of tensors are preferred to rows of statistics, which may hold a part only.
+
+    Args:
+        dump: the folder of one rank, step and graph.
 
     Raises:
         NoTensors: nothing in the folder can be read.

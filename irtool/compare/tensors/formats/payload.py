@@ -61,7 +61,7 @@ class Stored(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """How many elements there are in its shape."""
         return elements(self.shape)
 
     @property
@@ -83,12 +83,23 @@ class Stored(NamedTuple):
 
 
 def stored_array(dtype: str, array: NDArray[Any]) -> Stored:
-    """Elements that are at hand."""
+    """Elements that are at hand, as a stored tensor.
+
+    Args:
+        dtype: type of the elements, of which the array may hold bit patterns.
+        array: the elements in their shape.
+    """
     return Stored(dtype, array.dtype, array.shape, array)
 
 
 def read_raw(file: str) -> Raw:
     """What a file declares of its tensor, and the bytes.
+
+    Args:
+        file: its path, or that of an archive with the name of a member behind ``MEMBER``.
+
+    Returns:
+        Type, shape, strides (in elements; None: C order), and the bytes, not read yet.
 
     Raises:
         BadPayload: the file does not hold what it should.
@@ -236,7 +247,11 @@ def stored_type(declared: str, shape: Shape, size: int) -> tuple[str, str]:
 
 
 def elements(shape: Shape) -> int:
-    """Number of elements of a shape."""
+    """Number of elements of a shape.
+
+    Args:
+        shape: without dynamic sizes.
+    """
     count = 1
     for size in shape:
         count *= size
@@ -309,6 +324,9 @@ def _npy_type(descr: str) -> str:
 def npy_declaration(file: str) -> tuple[str, Shape, int]:
     """Type and shape of an npy file's header, and the bytes of its body; nothing else is read.
 
+    Args:
+        file: its path.
+
     Raises:
         BadPayload: it is none.
     """
@@ -378,6 +396,9 @@ def _npz_directory(file: str, size: int, time: int) -> dict[str, zipfile.ZipInfo
 def npz_members(file: str) -> list[str]:
     """Names of the arrays of an npz file.
 
+    Args:
+        file: its path.
+
     Raises:
         BadPayload: it is none.
     """
@@ -389,6 +410,9 @@ def npz_members(file: str) -> list[str]:
 
 def safetensors_members(file: str) -> list[str]:
     """Names of the tensors of a safetensors file.
+
+    Args:
+        file: its path.
 
     Raises:
         BadPayload: it is none.

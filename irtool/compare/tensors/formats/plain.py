@@ -29,6 +29,9 @@ _MOST_FILES = 1_000_000
 def read_plain(path: str) -> TensorRun:
     """The tensors of a folder, or of one file.
 
+    Args:
+        path: of the folder or the file.
+
     Raises:
         NoTensors: there are none.
     """

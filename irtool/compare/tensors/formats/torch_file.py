@@ -47,6 +47,9 @@ Raw = tuple[str, Shape, tuple[int, ...], Window]
 def read_torch(data: Window) -> Raw:
     """The only tensor of a .pt file.
 
+    Args:
+        data: the bytes of the file.
+
     Raises:
         NotATensor: it holds something else.
     """
@@ -56,6 +59,9 @@ def read_torch(data: Window) -> Raw:
 
 def read_torch_tensors(data: Window) -> dict[str, Raw]:
     """The tensors of a .pt file, by where its dictionaries and lists hold them: ``model.0.weight``.
+
+    Args:
+        data: the bytes of the file.
 
     Raises:
         NotATensor: it holds none.

@@ -28,6 +28,12 @@ class BadPayload(ValueError):
 def open_plain(path: str) -> int:
     """Open a plain file for reading, and nothing that may never give a byte.
 
+    Args:
+        path: of the file.
+
+    Returns:
+        A file descriptor, which the caller closes.
+
     Raises:
         OSError: there is none, it can't be read, or it is a folder, a pipe or a device.
     """
@@ -129,7 +135,7 @@ class Window:
         return Window(self._source, self._start + start, max(0, stop - start))
 
     def read(self, start: int = 0, stop: int | None = None) -> bytes | memoryview:
-        """The same, at hand.
+        """The bytes from one place to another in memory, cut to what is there as slices are.
 
         Raises:
             BadPayload: the file is shorter than it was, or can't be read.

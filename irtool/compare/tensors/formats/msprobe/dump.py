@@ -33,6 +33,9 @@ _NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "infinity": mat
 def read_msprobe(dump: MsprobeDump) -> TensorRun:
     """One ``dump.json`` with its neighbours.
 
+    Args:
+        dump: the folder of one rank and step.
+
     Raises:
         NoTensors: it cannot be read, or holds nothing.
     """

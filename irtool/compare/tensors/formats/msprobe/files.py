@@ -20,7 +20,15 @@ _LIBRARY = re.compile(r"site-packages/|/msprobe/|dist-packages/|<string>|<frozen
 
 
 def load_json(path: str) -> Any:
-    """A JSON file, NaN and Infinity allowed; by the quick reader where that pays."""
+    """A JSON file, NaN and Infinity allowed; by the quick reader where that pays.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        OSError: it can't be read.
+        ValueError: it is no JSON.
+    """
     data = read_bytes(path)
     if len(data) < _SMALL:
         return parse_json(data, special=True)  # quicker than to import the other one
@@ -33,7 +41,11 @@ def load_json(path: str) -> Any:
 
 
 def whole_part(path: str) -> dict[str, Any] | None:
-    """What a file that is cut off still says: its operators up to there; None if there are none."""
+    """What a file that is cut off still says: its operators up to there; None if there are none.
+
+    Args:
+        path: of a ``dump.json``.
+    """
     text = read_text(path, MAX_DOCUMENT, errors="replace")
     start = _DATA.search(text)
     if start is None:
@@ -55,7 +67,12 @@ def whole_part(path: str) -> dict[str, Any] | None:
 
 
 def add_sources(ops: list[Op], folder: str) -> None:
-    """The user's line of each forward call; older files state frames by name, newer by number."""
+    """Add the user's line to each forward call; older files state frames by name, newer by number.
+
+    Args:
+        ops: whose ``source`` is written; "" where the file tells none.
+        folder: with a ``stack.json``; without one nothing is added.
+    """
     try:
         stacks = load_json(os.path.join(folder, "stack.json"))
     except (OSError, ValueError):
@@ -90,7 +107,12 @@ def _innermost(frames: list[Any]) -> str:
 
 
 def add_owners(ops: list[Op], folder: str) -> None:
-    """The module that each call ran in, by construct.json."""
+    """Add the module that each call ran in, by construct.json.
+
+    Args:
+        ops: whose ``owner`` is written where it is not known.
+        folder: with a ``construct.json``; without one nothing is added.
+    """
     try:
         parents = load_json(os.path.join(folder, "construct.json"))
     except (OSError, ValueError):

@@ -15,7 +15,14 @@ _MODULE = re.compile(
 
 @lru_cache(maxsize=65536)
 def parsed(name: str) -> tuple[str, Phase, str, str, bool]:
-    """Operator, phase, owner, name of the forward call, and whether it is a module."""
+    """Operator, phase, owner, name of the forward call, and whether it is a module.
+
+    Args:
+        name: of an entry of ``dump.json``.
+
+    Returns:
+        A name of neither form is that of a forward call without an owner.
+    """
     if name.startswith(("Module.", "Cell.")):
         match = _MODULE.fullmatch(name)
         if match is not None:
