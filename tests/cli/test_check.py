@@ -8,8 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,37 +18,13 @@ from irtool.cli.main import main
 from irtool.operators.call import OperatorCall, constant, tensor
 from irtool.operators.judgement import Context
 from irtool.sharding.judge import judge
+from tests.cli.running import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 ACCEPTED = "samples/mlp_semi_auto/step_parallel_begin_0018.ir"
 REFUSED = "samples/mlp_rejected/step_parallel_begin_0018.ir"
 EXCERPT = "samples/search_page_step_parallel_begin.ir"
-
-
-@dataclass
-class Ran:
-    status: int
-    output: str
-    errors: str
-
-
-Run = Callable[..., Ran]
-
-
-@pytest.fixture
-def irtool(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command line in the repository's root, so that paths in outputs stay short."""
-    monkeypatch.chdir(ROOT)
-    monkeypatch.delenv("IRTOOL_DEBUG", raising=False)
-
-    def run(*arguments: str) -> Ran:
-        capfdbinary.readouterr()
-        status = main(arguments)
-        captured = capfdbinary.readouterr()
-        return Ran(status, captured.out.decode(), captured.err.decode())
-
-    return run
 
 
 def piped(path: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:

@@ -5,44 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from irtool.cli.main import main
 from irtool.report.reference import schema_of
+from tests.cli.running import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = "samples/memory/without_recompute.ir.xz"
 RUN = "samples/pipeline_run"
 DYNAMIC = "samples/dynamic_shape/20_validate_0080.ir"
-
-
-@dataclass
-class Ran:
-    status: int
-    output: str
-    errors: str
-
-
-Run = Callable[..., Ran]
-
-
-@pytest.fixture
-def irtool(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.chdir(ROOT)
-
-    def run(*arguments: str) -> Ran:
-        capfdbinary.readouterr()
-        status = main(("memory", *arguments))
-        captured = capfdbinary.readouterr()
-        return Ran(status, captured.out.decode(), captured.err.decode())
-
-    return run
+COMMAND = "memory"
 
 
 @pytest.mark.parametrize(

@@ -12,44 +12,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from irtool.cli import work
-from irtool.cli.main import main
 from irtool.syntax.run.expanding import expand
+from tests.cli.running import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
-
-
-@dataclass
-class Ran:
-    status: int
-    output: str
-    errors: str
-
-
-Run = Callable[..., Ran]
-
-
-@pytest.fixture
-def irtool(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command line in the repository's root, so that paths in outputs stay short."""
-    monkeypatch.chdir(ROOT)
-    monkeypatch.delenv("IRTOOL_DEBUG", raising=False)
-
-    def run(*arguments: str) -> Ran:
-        capfdbinary.readouterr()
-        status = main(arguments)
-        captured = capfdbinary.readouterr()
-        return Ran(status, captured.out.decode(), captured.err.decode())
-
-    return run
 
 
 def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:

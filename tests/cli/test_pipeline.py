@@ -8,42 +8,18 @@ import lzma
 import os
 import re
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from irtool.cli.main import main
 from irtool.report.reference import schema_of
+from tests.cli.running import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 FOUR = "samples/pipeline_8_micro"
-
-
-@dataclass
-class Ran:
-    status: int
-    output: str
-    errors: str
-
-
-Run = Callable[..., Ran]
-
-
-@pytest.fixture
-def irtool(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.chdir(ROOT)
-
-    def run(*arguments: str) -> Ran:
-        capfdbinary.readouterr()
-        status = main(("pipeline", *arguments))
-        captured = capfdbinary.readouterr()
-        return Ran(status, captured.out.decode(), captured.err.decode())
-
-    return run
+COMMAND = "pipeline"
 
 
 @pytest.mark.parametrize(
