@@ -68,7 +68,12 @@ class Joined:
 
 
 def full_names(path: str, data: bytes) -> Names:
-    """The full names of a graph file, by its text alone: quick enough to try many files."""
+    """The full names of a graph file, by its text alone: quick enough to try many files.
+
+    Args:
+        path: of the file.
+        data: its bytes, expanded.
+    """
     names = tuple(name.decode("utf-8", "replace") for name in _FULL_NAME.findall(data))
     return Names(path, names)
 
@@ -234,7 +239,14 @@ def _elements(shape: Shape) -> int:
 
 
 def signature_shapes(node: Node) -> tuple[dict[int, Shape], dict[int, Shape]]:
-    """Static shapes of a node's inputs and results by place; unknown ones are left out."""
+    """Static shapes of a node's inputs and results by place; unknown ones are left out.
+
+    Args:
+        node: with its types.
+
+    Returns:
+        Of the inputs, then of the results.
+    """
     inputs: dict[int, Shape] = {}
     for place, abstract in enumerate(node.input_types):
         shape = _shape(abstract)
@@ -288,7 +300,11 @@ def _through(node: Node) -> Iterator[bool]:
 
 
 def graph_files(folder: str) -> list[str]:
-    """Graphs that the dump itself wrote, in order: ``…/graphs/ms_output_*.ir`` beside the net."""
+    """Graphs that the dump itself wrote, in order: ``…/graphs/ms_output_*.ir`` beside the net.
+
+    Args:
+        folder: of the tensors of one iteration; the graphs lie above it.
+    """
     place = os.path.abspath(folder)
     for _ in range(4):
         place = os.path.dirname(place)

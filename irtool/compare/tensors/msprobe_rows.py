@@ -194,7 +194,11 @@ def _of_figures(left: Sequence[float], right: Sequence[float]) -> Row:
 
 
 def is_of_values(comparison: TensorComparison) -> bool:
-    """Whether both runs have tensors, so that msprobe would compare these."""
+    """Whether both runs have tensors, so that msprobe would compare these.
+
+    Args:
+        comparison: of two tensor dumps.
+    """
     return comparison.left.level == comparison.right.level == "tensors"
 
 

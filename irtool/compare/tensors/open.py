@@ -35,7 +35,7 @@ class Unit:
 
     @property
     def path(self) -> str:
-        """Where it lies."""
+        """The folder or file that its tensors lie in."""
         return self.source if isinstance(self.source, str) else self.source.path
 
     @property
@@ -65,7 +65,11 @@ class Unit:
 
 
 def units_of(run: Run) -> list[Unit]:
-    """The tensor dumps of a run folder, by step and then by rank."""
+    """The tensor dumps of a run folder, by step and then by rank.
+
+    Args:
+        run: the run folder; of two dumps of one rank, step, graph and part the first counts.
+    """
     units: list[Unit] = []
     for dump in run.tensor_dumps:
         if dump.iteration is not None and (dump.tensors or dump.statistics):
@@ -81,10 +85,21 @@ def units_of(run: Run) -> list[Unit]:
 
 
 def plain_units(path: str) -> list[Unit]:
-    """A folder of npy, npz, pt or safetensors files as the only unit there is; or a file."""
+    """A folder of npy, npz, pt or safetensors files as the only unit there is; or a file.
+
+    Args:
+        path: of the folder or the file.
+
+    Returns:
+        Empty, or one, of rank 0 and no step.
+    """
     return [Unit((0, -1, 0, ""), path)] if holds_plain(path) else []
 
 
 def is_digest(path: str) -> bool:
-    """Whether a file is what ``--digest`` wrote."""
+    """Whether a file is what ``--digest`` wrote.
+
+    Args:
+        path: of the file.
+    """
     return digest.is_digest(path)

@@ -9,7 +9,11 @@ SUFFIXES = (".npy", ".npz", ".safetensors", ".pt")
 
 
 def holds_plain(path: str) -> bool:
-    """Whether a path is a file of tensors, or a folder with some in it."""
+    """Whether a path is a file of tensors, or a folder with some in it.
+
+    Args:
+        path: of a file or a folder, of which the first 10,000 files are looked at.
+    """
     if os.path.isfile(path):
         return path.endswith(SUFFIXES)
     return any(name.endswith(SUFFIXES) for name in _names(path, 10_000))

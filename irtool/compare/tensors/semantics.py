@@ -24,7 +24,12 @@ _RANDOM = re.compile(
 
 
 def is_unwritten(type_: str, label: str) -> bool:
-    """Whether a result of a MindSpore operator may be memory that nobody has written."""
+    """Whether a result of a MindSpore operator may be memory that nobody has written.
+
+    Args:
+        type_: of the operator.
+        label: of the result, as ``output.1``.
+    """
     return any(label == f"output.{place}" for place in operator_called(type_).unwritten)
 
 
@@ -33,6 +38,9 @@ def is_random(type_: str) -> bool:
     """Whether an operator puts out other numbers at every run, by intention.
 
     Of what the table does not know (modules of a network) the name tells it.
+
+    Args:
+        type_: of the operator.
     """
     entry = operator_called(type_)
     return entry.is_("random") if entry.name else bool(_RANDOM.search(type_.lower()))
@@ -44,6 +52,10 @@ def jumps(type_: str, phase: str) -> bool:
 
     A share of the elements in proportion to the error falls on the other side of the jump, so the
     relative error of the result grows as the square root of that of the inputs.
+
+    Args:
+        type_: of the operator.
+        phase: of the step; ``backward``: it is a gradient of that operator.
     """
     entry = operator_called(type_)
     if entry.computes == "optimizer" or entry.is_("jumps"):
@@ -54,7 +66,11 @@ def jumps(type_: str, phase: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def family(type_: str) -> Family:
-    """The family of an operator of either framework."""
+    """The family of an operator of either framework; ``unknown`` of one that the table lacks.
+
+    Args:
+        type_: of the operator, as a dump has it.
+    """
     entry = operator_called(type_)
     if entry.computes == "unknown" and "allreduce" in type_.lower():
         return "collective"
@@ -63,14 +79,25 @@ def family(type_: str) -> Family:
 
 @lru_cache(maxsize=8192)
 def is_reshape(type_: str) -> bool:
-    """Whether it gives its first input in a shape that it takes: its rows stay rows."""
+    """Whether an operator gives its first input in a shape that it takes: its rows stay rows.
+
+    Args:
+        type_: of the operator.
+    """
     entry = operator_called(type_)
     return entry.is_("renames") and entry.is_("shape_taker")
 
 
 @lru_cache(maxsize=8192)
 def parameter_places(type_: str) -> tuple[int, ...]:
-    """Which inputs of an operator are parameters of the network, by its name alone."""
+    """Which inputs of an operator are parameters of the network, by its name alone.
+
+    Args:
+        type_: of the operator.
+
+    Returns:
+        Positions among the inputs, from 0.
+    """
     return operator_called(type_).weights
 
 

@@ -26,7 +26,15 @@ _CLEAN = 0.1
 
 
 def explained_by_ends(run: TensorRun, op: Op) -> float:
-    """Units in the last place that rounding the ends of a sum may bring, cancellation included."""
+    """Units in the last place that rounding the ends of a sum may bring, cancellation included.
+
+    Args:
+        run: the dump of one side.
+        op: a sum of that dump.
+
+    Returns:
+        Units of the coarser type, root mean square; without norms as if nothing were cancelled.
+    """
     columns = run.columns
     inputs = [place for place in op.inputs if is_float(columns.dtypes[place])]
     norms = [columns.norm[place] for place in inputs[:2]]

@@ -157,7 +157,13 @@ def is_spelled_otherwise(pair: OpPair) -> bool:
 
 
 def computed_scalars(pair: OpPair, worst: float) -> float:
-    """The largest relative difference of scalar arguments that other operators computed."""
+    """The largest relative difference of scalar arguments that other operators computed.
+
+    Args:
+        pair: the operator on both sides.
+        worst: the largest relative error before it, by which computed numbers are known without a
+            graph.
+    """
     ours, theirs = pair.left.attributes, pair.right.attributes
     if not ours or not theirs:
         return 0.0

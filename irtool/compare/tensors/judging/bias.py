@@ -50,7 +50,11 @@ LEAST_EXACT = 2.0**-20
 
 
 def is_comparable(measure: Measure) -> bool:
-    """Whether norms tell a factor: nothing is NaN, infinite or zero on one side."""
+    """Whether norms tell a factor: nothing is NaN, infinite or zero on one side.
+
+    Args:
+        measure: of a pair of tensors.
+    """
     scale = scale_of(measure)
     return (
         math.isfinite(scale)

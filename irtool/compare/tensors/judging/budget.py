@@ -58,7 +58,15 @@ class Account(NamedTuple):
 
 
 def budget(account: Account) -> tuple[float, float]:
-    """The relative error that is explained, and the norm below which a result is residue."""
+    """The relative error that is explained, and the norm below which a result is residue.
+
+    Args:
+        account: one output of an operator pair, and all that it was computed from.
+
+    Returns:
+        The error relative to the larger norm of the output; the norm in the output's own unit, 0
+        where none is known.
+    """
     pair, left, right, places, out, given, forward, *others = account
     parts, scalars, before = others
     op, ours, theirs = pair.left, left.dtypes, right.dtypes
@@ -116,7 +124,12 @@ def _form(
 
 
 def part_dtypes(op: Op, columns: Columns) -> list[str]:
-    """Types of all tensors of the calls that stand as one operator: the coarsest counts."""
+    """Types of all tensors of the calls that stand as one operator, sorted: the coarsest counts.
+
+    Args:
+        op: which may be made of several calls; none where it is one.
+        columns: of its dump.
+    """
     return sorted({columns.dtypes[place] for part in op.parts for place in part.tensors})
 
 
@@ -124,6 +137,9 @@ def is_gradient(op: Op) -> bool:
     """Whether an operator is the gradient of a call as a whole.
 
     In MindSpore's graphs most operators of the backward pass are ordinary ones.
+
+    Args:
+        op: of a tensor dump.
     """
     if op.phase != "backward":
         return False

@@ -178,12 +178,20 @@ class Past:
 
 
 def is_broken(measure: Measure) -> bool:
-    """Whether there is NaN or infinity on either side."""
+    """Whether there is NaN or infinity on either side.
+
+    Args:
+        measure: of a pair of tensors.
+    """
     return measure.broken_left > 0 or measure.broken_right > 0
 
 
 def is_broken_alike(measure: Measure) -> bool:
-    """Whether as many elements are NaN or infinite on both sides: a mask, as a rule."""
+    """Whether as many elements are NaN or infinite on both sides: a mask, as a rule.
+
+    Args:
+        measure: of a pair of tensors; where nobody counted they are taken for alike.
+    """
     return (
         measure.broken_left == measure.broken_right
         or min(measure.broken_left, measure.broken_right) < 0
@@ -191,13 +199,21 @@ def is_broken_alike(measure: Measure) -> bool:
 
 
 def is_mixed(run: TensorRun) -> bool:
-    """Whether a dump shows modules and, before each, the calls within it."""
+    """Whether a dump shows modules and, before each, the calls within it.
+
+    Args:
+        run: of msprobe; the optimizer's calls don't count.
+    """
     kinds = {op.is_module for op in run.ops if op.phase != "optimizer" and op.type != "Parameter"}
     return len(kinds) == 2
 
 
 def composites(run: TensorRun) -> set[str]:
-    """Paths of modules that have others within them."""
+    """Paths of modules that have others within them.
+
+    Args:
+        run: with the modules that it shows.
+    """
     names: set[str] = set()
     for op in run.ops:
         parent = op.owner.rpartition(".")[0] if op.is_module else ""

@@ -93,5 +93,9 @@ class Judged:
 
 
 def first_fault(judged: Sequence[Judged]) -> Judged | None:
-    """The first operator that introduces error, in the order of execution."""
+    """The first operator that introduces error, in the order of execution; None where none does.
+
+    Args:
+        judged: in that order.
+    """
     return next((item for item in judged if item.verdict == "introduces error"), None)

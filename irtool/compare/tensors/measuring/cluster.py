@@ -77,7 +77,7 @@ class Cluster:
         return _Gone(f"the scheduler at {self.address} is gone")
 
     def close(self) -> None:
-        """Leave the cluster."""
+        """Close the connection to the cluster's scheduler."""
         with suppress(Exception):  # nobody is left to take leave of
             self._client.close()
 

@@ -43,12 +43,20 @@ class File(NamedTuple):
 
 
 def figures_of_files(files: Sequence[File]) -> list[Figures]:
-    """Figures of files; what cannot be read has a note instead."""
+    """Figures of the tensors of some files; what cannot be read has a note instead.
+
+    Args:
+        files: with the types that the dump declares.
+    """
     return [figures_of(file) for file in files]
 
 
 def figures_of(file: File) -> Figures:
-    """Figures of the tensor of one file."""
+    """Figures of the tensor of one file; what cannot be read has a note instead.
+
+    Args:
+        file: with the type that the dump declares.
+    """
     try:
         return _figures(read_stored(file.path, file.dtype), is_float(file.dtype))
     except BadPayload as error:
@@ -91,7 +99,13 @@ def _figures(stored: Stored, is_sketched: bool) -> Figures:
 
 
 def state(columns: Columns, place: int, figures: Figures) -> None:
-    """Put figures where a dump states those of its tensors."""
+    """Put figures where a dump states those of its tensors.
+
+    Args:
+        columns: that are written.
+        place: of the tensor among them.
+        figures: of the tensor; where it could not be read, the reason is put there.
+    """
     if figures.note:
         columns.unread[place] = figures.note
         return

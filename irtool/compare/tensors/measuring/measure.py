@@ -107,7 +107,12 @@ def _note_unread(left: Columns, right: Columns, pair: tuple[int, int], note: str
 
 
 def has_figures(columns: Columns, place: int) -> bool:
-    """Whether a dump states figures of a tensor."""
+    """Whether a dump states figures of a tensor.
+
+    Args:
+        columns: of the dump.
+        place: of the tensor among them.
+    """
     return not math.isnan(columns.most[place]) and not math.isnan(columns.norm[place])
 
 

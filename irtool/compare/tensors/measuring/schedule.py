@@ -47,7 +47,15 @@ class Scheduler(Protocol):
 def here(
     work: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], /
 ) -> Iterator[Result | None]:
-    """One chunk after the other, in this process."""
+    """Do work in this process, one chunk after the other.
+
+    Args:
+        work: of a chunk of items.
+        items: plain data.
+
+    Yields:
+        Results in the order of the items.
+    """
     for chunk in chunks(items, 1):
         yield from work(chunk)
 
@@ -107,7 +115,7 @@ class Processes:
                     yield from self._alone(work, handed.chunk)
 
     def close(self) -> None:
-        """End the processes."""
+        """End the worker processes, and what waits for them."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None

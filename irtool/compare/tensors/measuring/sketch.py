@@ -52,7 +52,11 @@ class Sketcher:
 
 
 def sketch(flat: Numbers) -> tuple[float, ...]:
-    """The sums of a tensor's elements in C order, in double precision."""
+    """The sums of a tensor's elements in C order, in double precision.
+
+    Args:
+        flat: all elements, in C order.
+    """
     sketcher = Sketcher()
     sketcher.add(flat)
     return sketcher.sums()

@@ -84,7 +84,14 @@ class Files(NamedTuple):
 
 
 def measure_files(pairs: Sequence[Files]) -> list[Measure]:
-    """Measures of pairs of files."""
+    """How far the tensors of pairs of files are apart.
+
+    Args:
+        pairs: with the types that the dumps declare.
+
+    Returns:
+        One measure a pair; of what cannot be read its note says why.
+    """
     import numpy as np
 
     with np.errstate(invalid="ignore"):  # infinity minus infinity, of masks
@@ -105,7 +112,12 @@ def _measure_pair(pair: Files) -> Measure:
 
 
 def measure_arrays(left: NDArray[Any], right: NDArray[Any]) -> Measure:
-    """How far two arrays of equally many elements are apart."""
+    """How far two arrays of equally many elements are apart.
+
+    Args:
+        left: of real or complex numbers.
+        right: with as many elements, in the same order.
+    """
     import numpy as np
 
     with np.errstate(invalid="ignore"):
@@ -188,12 +200,22 @@ def _are_same_integers(left: Stored, right: Stored) -> bool:
 
 
 def blocks(stored: Stored) -> Iterator[NDArray[np.float64]]:
-    """Elements in C order in double precision, so many at a time; complex ones as two numbers."""
+    """Elements in C order in double precision, so many at a time; complex ones as two numbers.
+
+    Args:
+        stored: at hand or in a file.
+
+    Raises:
+        BadPayload: the file became shorter while it was read.
+    """
     return map(widened, number_blocks(stored))
 
 
 def number_blocks(stored: Stored) -> Iterator[NDArray[Any]]:
     """Elements in C order as numbers, so many at a time.
+
+    Args:
+        stored: at hand or in a file.
 
     Raises:
         BadPayload: the file became shorter while it was read.
@@ -215,7 +237,11 @@ def number_blocks(stored: Stored) -> Iterator[NDArray[Any]]:
 
 
 def widened(block: NDArray[Any]) -> NDArray[np.float64]:
-    """Numbers in double precision; complex ones as two."""
+    """Numbers in double precision; complex ones as two.
+
+    Args:
+        block: of one dimension.
+    """
     import numpy as np
 
     if block.dtype.kind == "c":

@@ -17,7 +17,14 @@ _SAME = 1e-6
 
 
 def taken_calls(pairs: Sequence[OpPair]) -> tuple[set[int], set[int]]:
-    """Places in the order of execution of the calls of either side that are in a pair."""
+    """Places in the order of execution of the calls of either side that are in a pair.
+
+    Args:
+        pairs: of operators, which may be made of several calls.
+
+    Returns:
+        Of the left side, then of the right one.
+    """
     return (
         {call.index for pair in pairs for call in pair.left.members},
         {call.index for pair in pairs for call in pair.right.members},

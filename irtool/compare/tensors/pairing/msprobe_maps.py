@@ -79,12 +79,20 @@ class NameMaps:
 
 
 def operator_of(name: str) -> str:
-    """The operator that a tensor belongs to, by its name."""
+    """The name of the operator that a tensor belongs to, by the tensor's name.
+
+    Args:
+        name: of the tensor.
+    """
     return _TENSOR.split(name, maxsplit=1)[0]
 
 
 def is_tensor(name: str) -> bool:
-    """Whether a name is that of a tensor, not of a cell."""
+    """Whether a name is that of a tensor, not of a cell.
+
+    Args:
+        name: of a mapping file.
+    """
     return _TENSOR.search(name) is not None
 
 

@@ -289,7 +289,7 @@ class _Pairs:
         return tuple(key) if len(key) > 1 else (which, op.index)
 
     def _loose_key(self, which: int, op: Op) -> Hashable:
-        """The same without what a fault may change: another operator of the same family."""
+        """A key that stays where a fault put another operator of the same family in the place."""
         shapes = self.runs[which].columns.shapes
         places = (*op.inputs[:1], *op.outputs[:1])
         sizes = tuple(math.prod(shapes[place]) for place in places)
@@ -305,7 +305,11 @@ class _Pairs:
 
 
 def kind_of(op: Op) -> str:
-    """The family of an operator; functions of one value are as many kinds as there are names."""
+    """The family of an operator; functions of one value are as many kinds as there are names.
+
+    Args:
+        op: of a tensor dump of either framework.
+    """
     kind = family(op.type)
     if kind not in ("elementwise", "product", "sum", "reduce"):
         return kind
@@ -334,7 +338,11 @@ def _renamed(name: str, prefixes: Sequence[str], given: Mapping[str, str]) -> st
 
 
 def module_key(op: Op) -> Hashable:
-    """What a module is known by on both sides: its path, direction and count of calls."""
+    """What a module is known by on both sides: its path, direction and count of calls.
+
+    Args:
+        op: a module, or the gradients of its parameters.
+    """
     call = op.name.rpartition(".")[2]
     grads = ".parameters_grad" in op.name
     return (op.owner, op.phase, grads, call)
@@ -392,7 +400,16 @@ def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 def aligned(
     ours: Sequence[Op], theirs: Sequence[Op], key: Callable[[int, Op], Hashable]
 ) -> Iterable[tuple[Op, Op]]:
-    """The same calls in the same order, as many as possible."""
+    """Pairs of calls with equal keys in the same order, as many as possible.
+
+    Equal heads and tails are paired first; what is between them by its longest common blocks, where
+    it is not too long for that.
+
+    Args:
+        ours: calls of the left side, in order.
+        theirs: calls of the right side, in order.
+        key: of a call, given the side (0, 1) and the call.
+    """
     left, right = [key(0, op) for op in ours], [key(1, op) for op in theirs]
     if left == right:
         yield from zip(ours, theirs, strict=True)

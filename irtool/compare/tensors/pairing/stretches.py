@@ -116,7 +116,10 @@ class Stretches:
         return ours[0], theirs[0]
 
     def _best(self, value: Value, match: Value, ours: list[int], theirs: list[int]) -> Shown:
-        """The same; if there is none, whatever else shows one of the values."""
+        """The tensors of two values by which to compare them: a pair of equal shape.
+
+        Those given are tried first, then whatever else shows one of the values.
+        """
         left, right = self.flows[0].columns.shapes, self.flows[1].columns.shapes
         best = ours[0], theirs[0]
         for first, second in product((ours, value.places), (theirs, match.places)):

@@ -32,7 +32,14 @@ class Missing(LookupError):
 
 
 def computes(*names: str) -> Callable[[Kernel], Kernel]:
-    """Say which operators a function computes."""
+    """Register a function as the one that computes some operators.
+
+    Args:
+        names: of the operators, in small letters.
+
+    Returns:
+        A decorator that gives the function back.
+    """
 
     def add(kernel: Kernel) -> Kernel:
         for name in names:

@@ -12,11 +12,17 @@ from irtool.compare.tensors.model import Op, TensorRun
 def state_before(run: TensorRun, op: Op) -> Results | None:
     """What an optimizer found, worked out from what it wrote.
 
-    A dump shows parameters and moments after the step.  Two steps that found the same state differ
+    A dump shows parameters and moments after the step. Two steps that found the same state differ
     by their gradients alone, so the state before has to be equal on both sides; nothing is known
-    where a factor is zero.  As
-    ``nn.AdamWeightDecay`` computes: ``m = b1·m0 + (1 - b1)·g``, ``v = b2·v0 + (1 - b2)·g²``,
-    ``w = w0 - rate·(m / (sqrt(v) + eps) + decay·w0)``.
+    where a factor is zero. As ``nn.AdamWeightDecay`` computes: ``m = b1·m0 + (1 - b1)·g``, ``v =
+    b2·v0 + (1 - b2)·g²``, ``w = w0 - rate·(m / (sqrt(v) + eps) + decay·w0)``.
+
+    Args:
+        run: the dump, with values.
+        op: the update of one parameter.
+
+    Returns:
+        Weight and both moments by label; None of another optimizer, and where a value is not there.
     """
     if op.type.lower() != "adamweightdecay":
         return None
