@@ -83,14 +83,14 @@ class Tree:
         return total
 
     def own(self, bucket: Bucket) -> Floats:
-        """The same with the numbers of the variable."""
+        """The sum of a bucket's tables over its scope, the numbers of the variable included."""
         variable = bucket.variable
         return self.between(bucket) + self.spread(
             self.unary[variable], (variable,), scope_of(bucket)
         )
 
     def inside(self, bucket: Bucket) -> Floats:
-        """The same, with all that comes in."""
+        """Over a bucket's scope, the sum of its own tables and the least of what comes in."""
         scope = scope_of(bucket)
         total = self.own(bucket)
         for index in bucket.children:
@@ -107,12 +107,24 @@ class Tree:
 
 
 def scope_of(bucket: Bucket) -> tuple[int, ...]:
-    """A bucket's variable and those beside it, ascending."""
+    """A bucket's variable and those beside it, ascending.
+
+    Args:
+        bucket: a variable when it is eliminated.
+    """
     return tuple(sorted((bucket.variable, *bucket.beside)))
 
 
 def tree_of(sizes: Sequence[int], unary: Sequence[Floats], tables: Sequence[Table]) -> Tree:
     """Eliminate there and back.
+
+    Args:
+        sizes: number of choices, by variable.
+        unary: numbers by choice, by variable.
+        tables: numbers over several variables.
+
+    Returns:
+        the tree, in which each bucket knows the least below it and of everything else.
 
     Raises:
         TooWide: there is too much to look at.
@@ -130,10 +142,15 @@ def tree_of(sizes: Sequence[int], unary: Sequence[Floats], tables: Sequence[Tabl
 
 
 def loose_tree_of(sizes: Sequence[int], unary: Sequence[Floats], tables: Sequence[Table]) -> Tree:
-    """The same where it would be too wide, with numbers that nothing is below (mini-buckets).
+    """A tree of what would be too wide, with numbers that nothing is below (mini-buckets).
 
     A variable that makes a bucket too wide is chosen twice: once beside some of its tables, once
-    beside the others (Dechter and Rish 2003).  The second ones stand behind all variables.
+    beside the others (Dechter and Rish 2003). The second ones stand behind all variables.
+
+    Args:
+        sizes: number of choices, by variable.
+        unary: numbers by choice, by variable.
+        tables: numbers over several variables.
 
     Raises:
         TooWide: that does not help.

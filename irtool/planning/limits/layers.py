@@ -240,7 +240,16 @@ def _dearer(
 
 
 def exact(search: Search, modes: Sequence[Modes], choice: Choice) -> Choice:
-    """A choice whose seconds are those of its exact prices, each result paid for once."""
+    """A choice whose seconds are those of its exact prices, each result paid for once.
+
+    Args:
+        search: of the model; it asks for the exact prices that the choice uses.
+        modes: by variable, the modes to run it.
+        choice: a candidate and a mode for every operator.
+
+    Returns:
+        the same candidates and modes.
+    """
     while search.refine(choice.choices):
         pass
     model = search.model

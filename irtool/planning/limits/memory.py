@@ -238,7 +238,11 @@ class Limited:
         return closing.bound, closing.best, ends
 
     def _halves(self, ends: tuple[Choice, Choice]) -> Iterator[Limited]:
-        """The same search with few bytes for one operator, and with many."""
+        """Two searches in the place of this one: with few bytes for one operator, and with many.
+
+        The operator is the one whose bytes differ most between the two choices; the border lies in
+        the middle.
+        """
 
         def bytes_of(choice: Choice, variable: int) -> float:
             return float(
@@ -448,7 +452,15 @@ def _case(
 
 
 def total_seconds(model: Model, choices: Sequence[int]) -> float:
-    """What choices cost, with all starts."""
+    """What choices cost, with all starts.
+
+    Args:
+        model: the tables of the network.
+        choices: a candidate for every variable.
+
+    Returns:
+        seconds, each redistributed result paid for once.
+    """
     unary = sum(
         float(seconds[choice]) for seconds, choice in zip(model.unary, choices, strict=True)
     )

@@ -82,7 +82,15 @@ def choice_of(
     picked: Sequence[int],
     bound: float = -inf,
 ) -> Choice:
-    """What some candidates and modes take, constants included."""
+    """What some candidates and modes take, constants included.
+
+    Args:
+        model: the tables of the network.
+        modes: by variable, the modes to run it.
+        choices: a candidate for every variable.
+        picked: a mode for every variable.
+        bound: seconds that no other choice is below.
+    """
     seconds, held = model.constant, model.constant_memory
     for own, choice, which in zip(modes, choices, picked, strict=True):
         seconds += float(own.seconds[which][choice])
@@ -95,7 +103,12 @@ def choice_of(
 
 
 def plain_modes(model: Model, more: Sequence[Floats] | None = None) -> list[Modes]:
-    """One mode for each operator; ``more``: seconds beside the model's own, by variable."""
+    """One mode for each operator: without optimizer parallel or recomputation to decide on.
+
+    Args:
+        model: the tables of the network.
+        more: seconds beside the model's own, by candidate of each variable; None: none.
+    """
     known: dict[tuple[int, int, int], Modes] = {}
     modes: list[Modes] = []
     for variable, (seconds, held) in enumerate(zip(model.unary, model.memory, strict=True)):

@@ -229,7 +229,7 @@ class Narrow:
         ]
 
     def _exact(self, tables: list[Table]) -> list[Table]:
-        """The same where those of results with several users are exact."""
+        """The tables, exact where a result has several users: it is paid for once."""
         results: dict[object, list[int]] = {}
         for place, item in enumerate(self.model.links):
             results.setdefault(result_of(item.link), []).append(place)

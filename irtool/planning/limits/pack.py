@@ -119,7 +119,15 @@ class _Knapsack:
 def packed(
     model: Model, modes: Sequence[Modes], overhead: Overhead, choice: Choice, room: float
 ) -> Choice | None:
-    """The candidates of a choice with the modes that are about cheapest and fit; None: none fit."""
+    """The candidates of a choice with the modes that are about cheapest and fit; None: none fit.
+
+    Args:
+        model: the tables of the network.
+        modes: by variable, the modes to run it.
+        overhead: bytes that the largest recomputed layer makes anew.
+        choice: whose candidates are kept; its own modes are not looked at.
+        room: bytes of a device.
+    """
     sack = _knapsack(modes, overhead, choice)
     moves, largest = sack.moves(), sack.largest()
     best: Choice | None = None
@@ -133,7 +141,14 @@ def packed(
 
 
 def smallest(model: Model, modes: Sequence[Modes], overhead: Overhead, choice: Choice) -> Choice:
-    """The candidates of a choice with the modes that take about the fewest bytes."""
+    """The candidates of a choice with the modes that take about the fewest bytes.
+
+    Args:
+        model: the tables of the network.
+        modes: by variable, the modes to run it.
+        overhead: bytes that the largest recomputed layer makes anew.
+        choice: whose candidates are kept.
+    """
     sack = _knapsack(modes, overhead, choice)
     moves, largest = sack.moves(), sack.largest()
     tried: list[tuple[float, list[int]]] = []

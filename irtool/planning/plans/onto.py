@@ -52,7 +52,11 @@ class Onto:
     removed: int
 
     def without(self, given_up: Mapping[Node, str]) -> Onto:
-        """The same with some operators given up."""
+        """This plan onto the old one, with some operators given up: they are planned, too.
+
+        Args:
+            given_up: operators with the reason why each is not kept.
+        """
         return Onto(
             {node: given for node, given in self.kept.items() if node not in given_up},
             self.added,

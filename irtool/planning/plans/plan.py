@@ -260,7 +260,7 @@ class _Searching:
         )  # fmt: skip
 
     def around_the_best(self, fixed: Mapping[Node, Given]) -> tuple[_Searching, Model]:
-        """The same search where operators have too many strategies, and its tables.
+        """This search around the best strategies, where operators have too many; and its tables.
 
         Args:
             fixed: strategies that must be.
@@ -546,8 +546,14 @@ def plan_of_choices(
 ) -> Plan:
     """The plan of some choices.
 
-    ``start``: strategies whose cost is the one before, where those of the dump fit other devices.
-    ``recomputed``: nodes of the model's dump that are to run again.
+    Args:
+        model: the tables of the network.
+        solution: a candidate for every variable, and the bound.
+        current: strategies that the dump has, by node without strategies.
+        limit: bytes of a device that the plan was to fit into; None: there was no limit.
+        elapsed: CPU seconds of tables and search.
+        start: strategies whose cost is the one before, where those of the dump fit other devices.
+        recomputed: nodes of the model's dump that are to run again.
 
     Raises:
         CannotPlan: ``check`` refuses it.
@@ -592,7 +598,14 @@ def plan_of_choices(
 
 
 def refuse_illegal(report: CheckResult) -> None:
-    """Refuse to give out what MindSpore would refuse."""
+    """Refuse to give out what MindSpore would refuse.
+
+    Args:
+        report: what ``check`` says of the planned network.
+
+    Raises:
+        CannotPlan: it refuses an operator; the message names the first.
+    """
     if report.accepted is False:
         first = next(item for item in report.findings if item.severity == "error")
         raise CannotPlan(

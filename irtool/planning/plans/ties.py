@@ -43,18 +43,32 @@ class Priced:
 
 
 def communication_of(cost: StepCost) -> float:
-    """Seconds of all collectives of a step."""
+    """Seconds of all collectives of a step.
+
+    Args:
+        cost: of the step; what could hide behind computing counts, too.
+    """
     return seconds_of(cost.communications)
 
 
 def is_tie(before: StepCost, after: StepCost) -> bool:
-    """Whether a plan communicates dearer than what was there, and saves next to nothing."""
+    """Whether a plan communicates dearer than what was there, and saves next to nothing.
+
+    Args:
+        before: the step under the strategies that the dump has.
+        after: the step under the plan; it saves less than ``MARGIN`` of that.
+    """
     dearer = communication_of(after) > communication_of(before) * (1 + 1e-9)
     return dearer and after.seconds >= before.seconds * (1 - MARGIN)
 
 
 def with_slower_links(machine: Machine, part: float) -> Machine:
-    """The same machine, but collectives take longer by a part: 0.5 for half as long again."""
+    """A machine like this one, on which collectives take longer.
+
+    Args:
+        machine: whose links are slowed, in bandwidth, latency and start alike.
+        part: by which they take longer: 0.5 for half as long again.
+    """
     levels = tuple(
         replace(
             level,

@@ -31,7 +31,14 @@ class Span:
 
 
 def timeline(cost: StepCost) -> tuple[Span, ...]:
-    """The predicted step of one device."""
+    """The predicted step of one device.
+
+    Args:
+        cost: of the step.
+
+    Returns:
+        spans of computing and of communication, in seconds from the beginning of the step.
+    """
     return tuple(_Clock(cost).spans())
 
 

@@ -58,7 +58,7 @@ class Choices:
 
     @property
     def context(self) -> Context:
-        """Where operators run."""
+        """Devices and settings that operators are judged under."""
         return self.analysis.operators
 
     def of(self, vertex: Vertex) -> tuple[Choice, ...]:
@@ -159,7 +159,13 @@ class Choices:
 
 
 def holds(layouts: Sequence[TensorLayout], index: int, wanted: TensorLayout) -> bool:
-    """Whether the layout of this number is the wanted one."""
+    """Whether the layout of this number is the wanted one.
+
+    Args:
+        layouts: of an operator's inputs or outputs.
+        index: a number that may lie behind the last of them.
+        wanted: a layout; the same in standard form counts.
+    """
     return index < len(layouts) and layouts[index].same_as(wanted)
 
 
@@ -183,7 +189,13 @@ def _is_offered(call: OperatorCall, rows: Strategy) -> bool:
 
 
 def plain_layout(shape: Shape, splits: Shape, devices: int) -> TensorLayout:
-    """A tensor split so, its dimensions over devices in their order."""
+    """A tensor split so, its dimensions over devices in their order.
+
+    Args:
+        shape: of the whole tensor.
+        splits: into how many slices each dimension is cut.
+        devices: of the stage; those that are left repeat the tensor, along a last axis.
+    """
     matrix = (*splits, devices // prod(splits))
     tensor_map = tuple(
         WHOLE if split == 1 else entry + 1
@@ -194,7 +206,15 @@ def plain_layout(shape: Shape, splits: Shape, devices: int) -> TensorLayout:
 
 
 def all_splits(shape: Shape, devices: int) -> Iterator[Shape]:
-    """Every split of a tensor into powers of two."""
+    """Every split of a tensor into powers of two.
+
+    Args:
+        shape: of the whole tensor.
+        devices: of the stage; the number of slices divides it.
+
+    Yields:
+        into how many slices each dimension is cut.
+    """
     powers = [1 << exponent for exponent in range(devices.bit_length()) if 1 << exponent <= devices]
     choices = [[n for n in powers if size % n == 0] for size in shape]
     for splits in product(*choices):

@@ -58,7 +58,11 @@ class Edge:
 
 
 def vertices_of(analysis: Analysis) -> list[Vertex]:
-    """All operators in their order, then the shared weights; edges are set."""
+    """All operators in their order, then the shared weights; edges are set.
+
+    Args:
+        analysis: of the network.
+    """
     return _Builder(analysis).built()
 
 

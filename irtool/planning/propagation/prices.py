@@ -53,7 +53,15 @@ class Prices:
     def reshaped(
         self, source: TensorLayout, target: TensorLayout, item_bytes: int, is_batch: bool
     ) -> Price | None:
-        """The same around a Reshape; splitting the batch over all devices wins ties there."""
+        """What turning ``source`` into ``target`` costs around a Reshape; None: it cannot be done.
+
+        Args:
+            source: what the Reshape is given.
+            target: what its user takes.
+            item_bytes: of an element.
+            is_batch: whether ``source`` cuts its first dimension over all devices: that wins ties,
+                by one byte.
+        """
         moved = self._moved(source, target)
         if moved is None:
             return None
@@ -95,7 +103,14 @@ def _edge_price(moved: tuple[float, float, float], item_bytes: int) -> Price:
 
 
 def standard(layout: TensorLayout) -> tuple[object, ...]:
-    """The device matrix and the tensor map without what splits nothing."""
+    """The device matrix and the tensor map without what splits nothing.
+
+    Args:
+        layout: of any tensor; its shape does not count.
+
+    Returns:
+        equal for layouts that MindSpore takes for the same when it remembers a price.
+    """
     matrix = layout.device_matrix
     kept: list[int] = []
     for entry in layout.tensor_map:
@@ -106,7 +121,11 @@ def standard(layout: TensorLayout) -> tuple[object, ...]:
 
 
 def practical(size: float) -> float:
-    """Bytes with what every transfer costs at least."""
+    """Bytes with what every transfer costs at least.
+
+    Args:
+        size: bytes that are moved; none cost nothing.
+    """
     if size <= 1e-6:
         return size
     return AT_LEAST if size <= SMALL else size + MORE

@@ -119,7 +119,12 @@ class Reshapes:
 
 
 def equal(one: TensorLayout, other: TensorLayout) -> bool:
-    """Whether MindSpore takes two layouts for the same: device matrices count, but for ones."""
+    """Whether MindSpore takes two layouts for the same: device matrices count, but for ones.
+
+    Args:
+        one: a layout.
+        other: one that may be of another tensor; then they are not equal.
+    """
     return one.tensor_shape == other.tensor_shape and standard(one) == standard(other)
 
 

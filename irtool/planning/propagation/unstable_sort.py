@@ -16,7 +16,11 @@ _FEW = 16
 
 
 def first_of_sorted(costs: Sequence[float]) -> int:
-    """Which item stands first after the sort; -1 if there are none."""
+    """Which item stands first after the sort; -1 if there are none.
+
+    Args:
+        costs: of the items, in the order in which they are given to ``std::sort``.
+    """
     if not costs:
         return -1
     order = list(range(len(costs)))

@@ -23,7 +23,11 @@ class AxisCost:
 
 
 def axis_costs(cost: StepCost) -> tuple[AxisCost, ...]:
-    """Communication by axis, the dearest first; what is recomputed, and transfers, too."""
+    """Communication by axis, the dearest first; what is recomputed, and transfers, too.
+
+    Args:
+        cost: of a step.
+    """
     sharing: set[frozenset[int]] = set()
     products: set[frozenset[int]] = set()
     for item in cost.items:

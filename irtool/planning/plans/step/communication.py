@@ -58,7 +58,15 @@ class Communicated:
 def of_operator(
     structure: Structure, item: OperatorReport, report: CheckResult, machine: Machine
 ) -> Communicated:
-    """What an operator brings with it."""
+    """What an operator brings with it, in a whole step.
+
+    Args:
+        structure: of the network.
+        item: the operator under its strategy.
+        report: what ``check`` says of the network; of one that it accepts, what is left after
+            compiling.
+        machine: whose links are used.
+    """
     if report.accepted is not False:
         return _communicated(report, item.node, machine)
     back = structure.communicates_back(item.node)
@@ -69,7 +77,14 @@ def of_operator(
 def of_edge(
     structure: Structure, item: RedistributionReport, report: CheckResult, machine: Machine
 ) -> Communicated:
-    """What a redistribution communicates; nothing where that of another user serves this one."""
+    """What a redistribution communicates; nothing where that of another user serves this one.
+
+    Args:
+        structure: of the network.
+        item: the edge with the operators that are inserted.
+        report: what ``check`` says of the network.
+        machine: whose links are used.
+    """
     if report.accepted is not False:
         return _communicated(report, Use(item.consumer, item.input, item.item), machine)
     gradient = item.producer in structure.with_gradient
@@ -82,7 +97,15 @@ def of_weight(
     structure: Structure, item: ParameterReport, known: Parameter, report: CheckResult,
     machine: Machine,
 ) -> Communicated:  # fmt: skip
-    """Sums of a weight's gradient, and with optimizer parallel its gathers."""
+    """Sums of a weight's gradient, and with optimizer parallel its gathers.
+
+    Args:
+        structure: of the network.
+        item: how the weight lies.
+        known: the weight as the planner sees it: bytes of an element, whether it is trained.
+        report: what ``check`` says of the network.
+        machine: whose links are used.
+    """
     fusion = structure.fusion_of(known)
     if report.accepted is not False:
         return _communicated(report, item.name, machine, fusion)
@@ -107,7 +130,11 @@ def _communicated(
 
 
 def edge_bytes(item: RedistributionReport) -> int:
-    """Bytes of an element of what an edge hands on, behind a Cast if there is one."""
+    """Bytes of an element of what an edge hands on, behind a Cast if there is one.
+
+    Args:
+        item: the edge; an element whose type is not known counts 4 bytes.
+    """
     holder, position = (item.consumer, item.input)
     if item.tie is not None:
         holder, position = (item.tie, item.item)
@@ -154,7 +181,12 @@ def others(
 
 
 def transfers(report: CheckResult, machine: Machine) -> tuple[Communication, ...]:
-    """What a stage sends to others and receives from them, and what the gradients of that do."""
+    """What a stage sends to others and receives from them, and what the gradients of that do.
+
+    Args:
+        report: what ``check`` says of the stage.
+        machine: whose links are used.
+    """
     steps = (step for step in report.communications if step.op in POINT_TO_POINT)
     return tuple(_launches(steps, machine))
 
@@ -164,7 +196,11 @@ def _is_again(step: StepCommunication) -> bool:
 
 
 def unsized(what: str) -> str:
-    """Say that the size of a communication is not known."""
+    """Say that the size of a communication is not known.
+
+    Args:
+        what: that communicates.
+    """
     return f"{what}: how much it hands over is not known"
 
 

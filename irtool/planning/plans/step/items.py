@@ -49,7 +49,12 @@ class CostItem:
 
 
 def run(item: CostItem, count: int) -> CostItem:
-    """An item that runs so often in a step; ``item``: what it takes once."""
+    """An item that runs so often in a step.
+
+    Args:
+        item: what it takes once.
+        count: how often; seconds, operations and communications are multiplied by it.
+    """
     if count == 1:
         return item
     return replace(

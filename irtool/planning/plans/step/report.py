@@ -143,7 +143,7 @@ class StepCost(Shown):
 
     @property
     def shares(self) -> dict[Cause, float]:
-        """Seconds by cause."""
+        """Seconds by cause, all causes listed; what hides behind computing is not taken off."""
         shares = dict.fromkeys(CAUSES, 0.0)
         for item in self.items:
             for cause, seconds in item.seconds.items():
@@ -322,7 +322,11 @@ def _element_of(item: ParameterReport) -> int:
 
 
 def without_strategy(report: CheckResult) -> int:
-    """How many operators have neither a strategy nor a layout in the dump."""
+    """How many operators have neither a strategy nor a layout in the dump.
+
+    Args:
+        report: what ``check`` says of it; Reshape and what MindSpore itself decides on don't count.
+    """
     return sum(
         not item.node.has_strategy and item.node.attribute("in_layout") is None
         for item in report.operators

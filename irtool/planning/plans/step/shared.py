@@ -17,7 +17,12 @@ from irtool.planning.plans.step.items import CostItem
 
 
 def with_common_starts(items: Sequence[CostItem], machine: Machine) -> tuple[CostItem, ...]:
-    """The items, what is fused among them priced together: each bucket starts once."""
+    """The items, what is fused among them priced together: each bucket starts once.
+
+    Args:
+        items: of a step, each with its communications.
+        machine: whose links are used.
+    """
     fused = [
         (item, communication)
         for item in items
@@ -54,7 +59,11 @@ def _priced(item: CostItem, seconds: Sequence[float]) -> CostItem:
 
 
 def cause_of(item: Communication) -> Cause:
-    """Why a weight's collective is there: its gradient's sum, or optimizer parallel."""
+    """Why a weight's collective is there: its gradient's sum, or optimizer parallel.
+
+    Args:
+        item: a collective of a weight.
+    """
     return "gradients" if item.op == "AllReduce" else "optimizer parallel"
 
 
@@ -64,8 +73,15 @@ def cause_of(item: Communication) -> Cause:
 def overlaps(items: Sequence[CostItem], machine: Machine) -> tuple[Overlap, Overlap]:
     """What computing hides of the sums of gradients, and of the gathers of weights.
 
-    Operators are computed in their order, then their gradients in the opposite one.  A weight is
+    Operators are computed in their order, then their gradients in the opposite one. A weight is
     needed by its first user, and its gradient is made when the gradient of that user is.
+
+    Args:
+        items: of a step, operators in their order.
+        machine: whose links are used.
+
+    Returns:
+        that of the sums, and that of the gathers.
     """
     forward, backward = _computing(items)
     before = _sums_before(forward)
