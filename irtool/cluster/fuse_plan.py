@@ -62,7 +62,7 @@ class Channel:
 
     @property
     def gain(self) -> float:
-        """Seconds a step saved."""
+        """Seconds that a step takes less."""
         return self.exposed[0] - self.exposed[1]
 
 

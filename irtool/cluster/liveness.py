@@ -132,7 +132,8 @@ def rounded(size: int, rounding: Rounding, communicated: bool = False) -> int:
         size: bytes of the tensor.
         rounding: of the backend: none, to 512 bytes (at least so many), or that with a margin of 31
             (Somas).
-        communicated: whether a collective reads or writes it, which takes 1,024 bytes more.
+        communicated: whether it is the result of a collective, which takes 1,024 bytes more (unless
+            nothing is rounded).
     """
     if rounding == "none":
         return size

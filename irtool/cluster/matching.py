@@ -38,7 +38,7 @@ class Place:
 
     @property
     def line(self) -> int:
-        """Line of the dump."""
+        """The line of the dump that the communication stands in."""
         return self.collective.node.line
 
 

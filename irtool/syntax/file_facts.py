@@ -48,7 +48,7 @@ class FileFacts:
             self.is_complete = False
 
     def add(self, facts: Iterable[Fact], bytes_read: int, is_complete: bool) -> None:
-        """What another process saw."""
+        """Take in what another process saw while it worked on the same answer."""
         for fact in facts:
             self.note(*fact)
         self.bytes_read += bytes_read

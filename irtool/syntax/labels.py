@@ -64,7 +64,7 @@ class OddLabels:
         return None
 
     def restore(self, text: str) -> str:
-        """Put the names back."""
+        """A text with the odd names in the places of their marks."""
         return text.translate(self._names)
 
 

@@ -452,7 +452,7 @@ class _Finder:
     # -- the rest ------------------------------------------------------------------------------
 
     def switches(self) -> None:
-        """All-to-all, gradients, micro-batches, fusion."""
+        """Settle all-to-all, gradients, micro-batches and fusion, and keys that are only given."""
         self._alltoall()
         self._gradients()
         self._micro_batches()
@@ -543,7 +543,10 @@ class _Finder:
     # -- all of them ---------------------------------------------------------------------------
 
     def done(self) -> RunContext:
-        """The context as found."""
+        """Put together what was settled of each key, and the parallel context that it makes.
+
+        Raises ContextError where a value that somebody gave can't be right.
+        """
         for key in ("device_num", "pipeline_stages", "global_rank", "device_target", "soc",
                     "parallel_mode", "search_mode"):  # fmt: skip
             if key in self.entries:

@@ -333,7 +333,7 @@ class Shown:
 
     @property
     def alltoall(self) -> Node | None:
-        """A redistribution by AlltoAll."""
+        """The first AlltoAll that redistributes; None where there is none."""
         for item in self.communications:
             if item.op == "AlltoAll" and item.origin == "redistribution":
                 return item.node

@@ -35,7 +35,7 @@ class Joined:
 
     @property
     def elements(self) -> int:
-        """How many there are."""
+        """How many elements the whole parameter has."""
         return prod(self.shape)
 
     def array(self) -> Array:

@@ -66,7 +66,7 @@ class Kept:
 
     @property
     def elements(self) -> int:
-        """How many there are."""
+        """How many elements the parameter has."""
         return prod(self.shape)
 
     def blocks(self, size: int = BLOCK) -> Iterator[Array]:

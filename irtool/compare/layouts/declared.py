@@ -51,7 +51,7 @@ class SideLayout:
 
     @property
     def ranks(self) -> int:
-        """How many there are."""
+        """How many ranks the layout makes: the product of its three degrees."""
         return self.tensor_parallel * self.data_parallel * self.pipeline_parallel
 
     def axis(self, name: str) -> int | None:

@@ -40,7 +40,7 @@ class Unit:
 
     @property
     def name(self) -> str:
-        """``rank 0, step 1``."""
+        """What the unit is called: ``rank 0, step 1``."""
         rank, step, graph, part = self.key
         words = [f"rank {rank}"]
         if step >= 0:

@@ -35,7 +35,7 @@ class Needed:
     operands: frozenset[Use] = frozenset()
 
     def computes(self, node: Node) -> bool:
-        """Whether an operator runs."""
+        """Whether an operator runs: its result is read, or all of the forward pass is needed."""
         return self.nodes is None or node in self.nodes
 
     def brings(self, use: Use) -> bool:

@@ -26,7 +26,7 @@ class AllConcat:
     ranks: tuple[int, ...]
 
     def applied(self, shape: Shape) -> Shape:
-        """The local shape afterwards."""
+        """The local shape after it, of the local shape before it."""
         return _scaled(shape, self.axis, len(self.ranks), 1)
 
 
@@ -43,7 +43,7 @@ class Slice:
     ranks: tuple[int, ...] = ()
 
     def applied(self, shape: Shape) -> Shape:
-        """The local shape afterwards."""
+        """The local shape after it, of the local shape before it."""
         return _scaled(shape, self.axis, 1, self.count)
 
 
@@ -56,7 +56,7 @@ class AllToAll:
     ranks: tuple[int, ...]
 
     def applied(self, shape: Shape) -> Shape:
-        """The local shape afterwards."""
+        """The local shape after it, of the local shape before it."""
         count = len(self.ranks)
         return _scaled(_scaled(shape, self.axis, 1, count), self.concat_axis, count, 1)
 
@@ -68,7 +68,7 @@ class Reshape:
     shape: Shape
 
     def applied(self, shape: Shape) -> Shape:
-        """The local shape afterwards."""
+        """The local shape after it, whatever the one before it."""
         del shape
         return self.shape
 

@@ -40,7 +40,7 @@ class Placement:
 
     @property
     def slice_shape(self) -> Shape:
-        """What one device holds."""
+        """The shape of the slice that one device holds."""
         return tuple(
             size if axis is None else size // self.devices[axis]
             for size, axis in zip(self.shape, self.axes, strict=True)

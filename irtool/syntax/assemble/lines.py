@@ -18,7 +18,7 @@ _HEAD = re.compile(r"%para([0-9]*)( = |_|)(.*?)( ?: )\Z", re.DOTALL)
 
 
 class LineRules(Leaves):
-    """Rules of single lines."""
+    """Callbacks of the grammar's rules for parameters, heads of graphs, the header and comments."""
 
     # ---- parameters, graphs, header
 

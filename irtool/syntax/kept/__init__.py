@@ -211,7 +211,7 @@ def keeping(wanted: bool = True) -> Generator[None]:
     """Look for kept models, and keep those that are read, until the end of a block.
 
     Args:
-        wanted: False: nothing is looked for or kept, as without the block.
+        wanted: False: models are only taken from where they are given, and none is kept.
     """
     global _keeper
     before = use_keeper(wanted)

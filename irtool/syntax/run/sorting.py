@@ -38,7 +38,7 @@ class RankPart:
 
 @dataclass(slots=True)
 class Sorted:
-    """A listing by ranks."""
+    """What a run folder holds, by the ranks that left it; logs and losses may be of all ranks."""
 
     ranks: dict[int, RankPart] = field(default_factory=dict[int, RankPart])
     logs: list[LogFile] = field(default_factory=list[LogFile])

@@ -147,7 +147,7 @@ def is_gradient(op: Op) -> bool:
 
 
 def _carried(terms: _Terms, chi: float) -> float:
-    """What the inputs bring."""
+    """The relative error of a result that the errors of the inputs explain."""
     op, inputs, norm = terms.op, terms.inputs, terms.norm
     if terms.kind == "sum" and not terms.gradient and norm:
         return sum(m.distance for _, m in inputs) / norm * _factor(op)
