@@ -44,6 +44,9 @@ class SavedParameter:
 def saved_parameters(path: str) -> dict[str, SavedParameter]:
     """The parameters of a checkpoint, by name.
 
+    Args:
+        path: the checkpoint; one that ends in ``.safetensors`` is read as such, others as protobuf.
+
     Raises:
         ArtefactError: it is none, or ends early.
     """

@@ -70,7 +70,11 @@ class CollectiveTest:
 
 
 def collective_test(path: str, damage: Damage) -> CollectiveTest:
-    """The output of a test.
+    """The measurements in the output of hccl_test or nccl-tests.
+
+    Args:
+        path: what the tool printed, or the JSON of nccl-tests (by the ending ``.json``).
+        damage: collects the lines that can't be read.
 
     Raises:
         ArtefactError: it is of neither tool.
@@ -130,7 +134,14 @@ def _nccl_document(path: str, damage: Damage) -> CollectiveTest:
 
 
 def operator_in(text: str) -> str | None:
-    """The primitive that a test's name means: ``all_reduce_perf`` is AllReduce."""
+    """The primitive that a test's name means: ``all_reduce_perf`` is AllReduce.
+
+    Args:
+        text: any that names a collective, in any case, with ``_``, ``-`` or nothing between words.
+
+    Returns:
+        None where it names none.
+    """
     plain = text.lower().replace("-", "_")
     primitives = (
         op for name, op in OPERATORS.items() if name in plain or name in plain.replace("_", "")

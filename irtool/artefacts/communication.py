@@ -65,6 +65,10 @@ class MeasuredCollective:
 def measured_collectives(path: str, damage: Damage) -> Iterator[MeasuredCollective]:
     """The operations of ``communication.json``, without sums.
 
+    Args:
+        path: the file.
+        damage: collects the operations without times, which are left out.
+
     Raises:
         ArtefactError: it is no such file.
     """
@@ -140,10 +144,11 @@ class Communicator:
 
 
 def communicators(path: str, damage: Damage) -> tuple[Communicator, ...]:
-    """``parallel_group_info`` of ``profiler_metadata.json``.
+    """The communicators under ``parallel_group_info`` of ``profiler_metadata.json``.
 
-    Raises:
-        ArtefactError: it is no such file.
+    Args:
+        path: the file.
+        damage: collects the communicators without a list of ranks, which are left out.
     """
     entries: list[Communicator] = []
     document = json_object(path, "metadata of a profile")
@@ -175,6 +180,10 @@ def array_bytes(measured: MeasuredCollective, ranks: int) -> float | None:
 
     A rank of ``n`` sends (n - 1) / n of the array at least, twice in an all-reduce, and does so in
     a ring, a mesh, and in units first; traffic of ``SDMA`` holds that of HCCS, PCIe and SIO.
+
+    Args:
+        measured: as one rank saw it, with the traffic over each kind of links.
+        ranks: in its communicator.
     """
     sizes = {link.link.upper(): link.megabytes * 1e6 for link in measured.links}
     inside = sizes.get("SDMA") or sum(sizes.get(link, 0.0) for link in ("HCCS", "PCIE", "SIO"))
@@ -190,7 +199,14 @@ def array_bytes(measured: MeasuredCollective, ranks: int) -> float | None:
 
 
 def primitive_of(measured: MeasuredCollective) -> str | None:
-    """The primitive that an operation of HCCL runs: ``hcom_allReduce`` is AllReduce."""
+    """The primitive that an operation of HCCL runs: ``hcom_allReduce`` is AllReduce.
+
+    Args:
+        measured: whose name begins with that of HCCL's operation.
+
+    Returns:
+        None where MindSpore has no primitive for it.
+    """
     return _PRIMITIVES.get(measured.op.rstrip("_"))
 
 
@@ -238,6 +254,10 @@ def measured_links(path: str, damage: Damage) -> Iterator[MeasuredLink]:
     """The links of ``communication_matrix.json``.
 
     Structure: ``ascend_communication_viewer.py`` of MindSpore 2.7.0; no file was seen.
+
+    Args:
+        path: the file.
+        damage: collects the entries that are no link between two ranks, which are left out.
 
     Raises:
         ArtefactError: it is no such file.

@@ -38,6 +38,13 @@ class NodeLaunches:
 def node_launches(path: str, damage: Damage) -> Iterator[NodeLaunches]:
     """``cpu_op_execute_timestamp_0.txt``: ``<full name>;HostCpuOps;<ns>,<ms>,<n> …``.
 
+    Args:
+        path: the file.
+        damage: collects the launches that can't be read; the others of their line are kept.
+
+    Returns:
+        A line of the file each, its launches in the order of their start.
+
     Raises:
         ArtefactError: it can't be opened.
     """
@@ -123,6 +130,10 @@ class LaunchedShapes:
 def launched_shapes(path: str, damage: Damage) -> Iterator[LaunchedShapes]:
     """``cpu_framework_0.txt``: ``<type>;<name>;<constant>;input_1:[128, 64];input_2:NoShape;``.
 
+    Args:
+        path: the file.
+        damage: collects the lines that describe no launch.
+
     Raises:
         ArtefactError: it can't be opened.
     """
@@ -159,6 +170,13 @@ class MemorySample:
 
 def memory_samples(path: str, damage: Damage) -> Iterator[MemorySample]:
     """``cpu_ms_memory_record_0.txt``: the memory pool each time it changes.
+
+    Args:
+        path: the file.
+        damage: collects the rows without four whole numbers.
+
+    Returns:
+        Samples in the file's order: a time in nanoseconds, sizes in bytes.
 
     Raises:
         ArtefactError: it is no such table.

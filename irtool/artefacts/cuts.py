@@ -56,6 +56,12 @@ def cuts_of(layout: SavedLayout) -> Cuts:
     JSON makes a dimension of each axis: one that has no more elements than parts is cut no
     further, and optimizer parallel cuts the next one.
 
+    Args:
+        layout: as a strategy file holds it, or as MindSpore would save it.
+
+    Returns:
+        For each dimension its cuts, the most significant first; one without any is whole.
+
     Raises:
         Refused: optimizer parallel cuts it among more replicas than there are.
     """
@@ -78,6 +84,12 @@ def cuts_in_conversion(layout: SavedLayout) -> Cuts:
     alone, the conversion takes dimensions to lie along the other axes in their order
     (``_construct_tensor_layout_for_opt_shard``), so a parameter whose map is in another order is
     converted into other slices than training keeps.
+
+    Args:
+        layout: as a strategy file holds it.
+
+    Returns:
+        In the form of :func:`cuts_of`.
 
     Raises:
         Refused: MindSpore raises an error.

@@ -39,6 +39,10 @@ class ArtefactError(Exception):
 def bytes_of(path: str, most: int = MAX_SETTINGS) -> bytes:
     """All bytes of a file.
 
+    Args:
+        path: the file, or a named pipe.
+        most: bytes beyond which it is refused.
+
     Raises:
         ArtefactError: it can't be read, or is larger than ``most`` bytes.
     """
@@ -50,6 +54,14 @@ def bytes_of(path: str, most: int = MAX_SETTINGS) -> bytes:
 
 
 def position_in(data: bytes, offset: int) -> tuple[int, int]:
-    """Line and column of a byte of a text, both from 1."""
+    """Line and column of a byte of a text, both from 1.
+
+    Args:
+        data: the whole text.
+        offset: of the byte, from 0.
+
+    Returns:
+        The column counts bytes, not characters.
+    """
     before = data[:offset]
     return before.count(b"\n") + 1, offset - (before.rfind(b"\n") + 1) + 1

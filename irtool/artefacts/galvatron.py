@@ -69,10 +69,12 @@ class GalvatronTables:
 
 
 def galvatron_tables(path: str, damage: Damage) -> GalvatronTables:
-    """A file of Galvatron's.
+    """What a file of Galvatron's measurements holds: bandwidths, times, or the cost of overlapping.
 
-    Raises:
-        ArtefactError: it can't be read, or has none of its keys.
+    Args:
+        path: the JSON; its name (``…_2nodes_8gpus_per_node.json``) tells how many devices were
+            measured.
+        damage: collects the keys that calibrate nothing here.
     """
     document = json_object(path, "table of Galvatron's")
     match = _WORLD.search(os.path.basename(path))

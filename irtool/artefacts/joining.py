@@ -95,7 +95,11 @@ def _tensor_shapes(node: Node) -> tuple[tuple[int, ...], ...] | None:
 
 
 def nodes_by_name(dump: Dump) -> dict[str, list[Node]]:
-    """The nodes of each full name; one that bears its scope alone has none."""
+    """The nodes of each full name, in the order of the dump.
+
+    Args:
+        dump: whose nodes; those without a full name (only a scope) are left out.
+    """
     by_name: dict[str, list[Node]] = {}
     for node in dump.nodes():
         if node.full_name is not None:

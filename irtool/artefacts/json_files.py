@@ -32,12 +32,24 @@ def json_object(path: str, what: str) -> dict[str, Any]:
 
 
 def table_of(value: object) -> dict[str, Any]:
-    """A value that is an object; an empty one where it is something else."""
+    """A value that is an object; an empty one where it is something else.
+
+    Args:
+        value: anything that JSON holds.
+    """
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def number_of(table: Mapping[str, Any], name: str) -> float | None:
-    """A member that is a finite number."""
+    """A member of a JSON object as a finite number.
+
+    Args:
+        table: the object.
+        name: of the member.
+
+    Returns:
+        None where it is missing, no number, a boolean, infinite or beyond a float.
+    """
     value: Any = table.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -65,6 +65,10 @@ NEEDED = ("Name", "Type", "Start Time(us)", "Duration(us)")
 def kernel_rows(path: str, damage: Damage) -> Iterator[KernelRow]:
     """The rows of ``kernel_details.csv``.
 
+    Args:
+        path: the file.
+        damage: collects the rows without a start or a duration, which are left out.
+
     Raises:
         ArtefactError: it is no such table.
     """
@@ -92,7 +96,14 @@ def kernel_rows(path: str, damage: Damage) -> Iterator[KernelRow]:
 
 
 def nanoseconds(text: str) -> int | None:
-    """Microseconds with decimals as whole nanoseconds: a float would lose some."""
+    """Microseconds with decimals as whole nanoseconds: a float would lose some.
+
+    Args:
+        text: of microseconds, as profilers print it; what follows the third decimal is dropped.
+
+    Returns:
+        None where it is no such number, and for negative ones.
+    """
     integer, _, part = text.strip().partition(".")
     digits = integer + (part + "000")[:3]
     if not (integer.isascii() and digits.isdecimal() and len(digits) < 25):
@@ -101,7 +112,14 @@ def nanoseconds(text: str) -> int | None:
 
 
 def shapes(text: str) -> Shapes:
-    """``"81920,4096;8192,512"``: an empty one is a scalar's; ``N/A`` says nothing."""
+    """``"81920,4096;8192,512"``: an empty one is a scalar's; ``N/A`` says nothing.
+
+    Args:
+        text: a cell of ``kernel_details.csv``: shapes parted by ``;``, sizes by ``,``.
+
+    Returns:
+        A shape for each tensor, in order; none at all where one of them can't be read.
+    """
     inner = text.strip().strip('"')
     if not inner or inner == "N/A":
         return ()
@@ -186,6 +204,10 @@ def step_times(path: str, damage: Damage) -> Iterator[StepTime]:
     Definitions: ``ascend_step_trace_time_viewer.py`` of MindSpore 2.7.0.  An event belongs to the
     step in which it starts.  Bubbles are those of events named ``hcom_send__…``, ``Receive-op…``
     at the name's beginning, so that a scoped ``Default/…/Receive-op3`` is not among them.
+
+    Args:
+        path: the file.
+        damage: collects the rows without their times, which are left out.
 
     Raises:
         ArtefactError: it is no such table.

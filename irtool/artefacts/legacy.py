@@ -50,7 +50,14 @@ def legacy_kernels(path: str, damage: Damage) -> Iterator[LegacyKernel]:
 
 
 def legacy_profile(path: str, damage: Damage) -> Profile:
-    """The same as a profile of one step: the table holds averages.
+    """The profile of ``aicore_intermediate_<device>_detail.csv``: one step, made of averages.
+
+    Args:
+        path: the file.
+        damage: collects the rows without a name or a time.
+
+    Returns:
+        A profile without totals of steps: the table doesn't say when what ran.
 
     Raises:
         ArtefactError: it is no such table.
@@ -161,6 +168,13 @@ def legacy_stages(path: str, damage: Damage) -> Iterator[StepTime]:
     """``ascend_cluster_analyse_<mode>-parallel_<stages>_<ranks>_<rank>.csv``, without the average.
 
     ``receive_alone_time`` is the bubble: waiting for another stage while nothing else runs.
+
+    Args:
+        path: the file.
+        damage: collects the rows without their times.
+
+    Returns:
+        A step each, numbered from 1, its times (ms in the file) in microseconds.
 
     Raises:
         ArtefactError: it is no such table.

@@ -19,6 +19,9 @@ def full_name_of_kernel(name: str) -> str | None:
 
     ``Kernel::KernelLaunch::Default/net-Net/MatMul-op0/aclnnMatmul_MatMulV2`` is a kernel of
     ``Default/net-Net/MatMul-op0``.
+
+    Args:
+        name: as the profiler writes it.
     """
     rest = name.rpartition("::")[2]
     match = _FULL.match(rest)
@@ -26,12 +29,23 @@ def full_name_of_kernel(name: str) -> str | None:
 
 
 def full_name_of_task(name: str) -> str:
-    """The node's full name in a task's name: ``12_Default/net-Net/MatMul-op0``."""
+    """The node's full name in a task's name: ``12_Default/net-Net/MatMul-op0``.
+
+    Args:
+        name: as the memory tracker writes it; returned as it is where no number stands before it.
+    """
     match = _TASK.match(name)
     return match[1] if match is not None else name
 
 
 def split_number(name: str) -> tuple[str, int] | None:
-    """``Default/MatMul-op3`` as ``Default/MatMul-op`` and 3."""
+    """``Default/MatMul-op3`` as ``Default/MatMul-op`` and 3.
+
+    Args:
+        name: a full name.
+
+    Returns:
+        None where no number stands at its end.
+    """
     match = _NUMBER.match(name)
     return None if match is None else (match[1], int(match[2][:18]))

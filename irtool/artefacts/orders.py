@@ -34,10 +34,13 @@ class OrderRow:
 
 
 def launch_rows(path: str, damage: Damage) -> Iterator[OrderRow]:
-    """``execute_order.csv``; cells are quoted as C++ does it, with backslashes.
+    """The rows of ``execute_order.csv``: each launch of each step, in order.
 
-    Raises:
-        ArtefactError: it is no such table.
+    Cells are quoted as C++ does it, with backslashes.
+
+    Args:
+        path: the file.
+        damage: collects the rows without an index or a name.
     """
     for row in rows(path, ("index", "node_name", "stream_id"), damage, escaped=True):
         index, node = row.integer("index"), row.text("node_name")
@@ -83,10 +86,11 @@ COMM_NEEDED = ("index", "group", "comm_rank", "primitive", "src_rank", "dest_ran
 
 
 def collective_rows(path: str, damage: Damage) -> Iterator[CollectiveRow]:
-    """``comm_execute_order.csv``.
+    """The rows of ``comm_execute_order.csv``: the collectives that a rank launches, in order.
 
-    Raises:
-        ArtefactError: it is no such table.
+    Args:
+        path: the file.
+        damage: collects the rows without a primitive, or with ranks that are no numbers.
     """
     for row in rows(path, COMM_NEEDED, damage, escaped=True):
         op, ranks = row.text("primitive"), _ranks(row.text("comm_rank"))
@@ -124,6 +128,10 @@ def _ranks(text: str) -> tuple[int, ...] | None:
 
 def graph_order(path: str, damage: Damage) -> Iterator[tuple[int, str]]:
     """``ms_execution_order_graph_<g>.csv``: line and full name of each kernel, without its header.
+
+    Args:
+        path: the file.
+        damage: collects the lines that are no full name.
 
     Raises:
         ArtefactError: it can't be opened.

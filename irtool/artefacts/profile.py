@@ -28,7 +28,7 @@ class MeasuredRun:
 
     @property
     def end(self) -> float:
-        """Nanoseconds since 1970."""
+        """When the run ended, in nanoseconds since 1970."""
         return self.start + self.duration * 1e3
 
 
@@ -52,12 +52,12 @@ class StepTotals:
 
     @property
     def hidden(self) -> float:
-        """Communication behind computing."""
+        """Microseconds of communication behind computing."""
         return self.communicating - self.exposed
 
     @property
     def idle(self) -> float:
-        """Neither."""
+        """Microseconds in which the device neither computes nor communicates."""
         return max(0.0, self.wall - self.computing - self.exposed)
 
 
@@ -111,7 +111,15 @@ class Profile:
 
 
 def cpu_profile(path: str, damage: Damage) -> Profile:
-    """The profile of ``cpu_op_execute_timestamp_0.txt``.
+    """The profile of ``cpu_op_execute_timestamp_0.txt``, whose launches are divided into steps.
+
+    The file names no steps: there are as many as most nodes have launches.  A node whose launches
+    do
+    not divide evenly into these is listed as ``uneven``.
+
+    Args:
+        path: the file; shapes are taken from ``cpu_framework_0.txt`` beside it.
+        damage: collects what can't be read of both.
 
     Raises:
         ArtefactError: it can't be opened.
@@ -160,6 +168,10 @@ def _launched_beside(path: str, damage: Damage) -> frozenset[LaunchedAs]:
 def kernel_profile(path: str, damage: Damage) -> Profile:
     """The profile of ``kernel_details.csv``: all kernels of a node count for it.
 
+    Args:
+        path: the file.
+        damage: collects the rows that can't be read.
+
     Raises:
         ArtefactError: it is no such table.
     """
@@ -192,20 +204,36 @@ def kernel_profile(path: str, damage: Damage) -> Profile:
 
 
 def usual_place(steps: Sequence[StepTotals]) -> int | None:
-    """The place of the step whose length is the median, without a first one of three or more."""
+    """The place of the step whose length is the median, without a first one of three or more.
+
+    Args:
+        steps: in order; the first of three or more also warms up.
+
+    Returns:
+        Its index; None where there are no steps.
+    """
     first = 1 if len(steps) > 2 else 0
     places = sorted(range(first, len(steps)), key=lambda place: steps[place].wall)
     return places[(len(places) - 1) // 2] if places else None
 
 
 def usual_step(step: StepTotals, runs: Sequence[MeasuredRun]) -> UsualStep | None:
-    """The runs of a step in order; None of a step without any."""
+    """The runs of a step in order; None of a step without any.
+
+    Args:
+        step: what its runs amount to.
+        runs: of kernels, in any order.
+    """
     ordered = tuple(sorted(runs, key=lambda run: run.start))
     return UsualStep(step.name, ordered[0].start, ordered) if ordered else None
 
 
 def usual_seconds(by_name: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Seconds by name, of microseconds of each step: medians without a first step of three."""
+    """The seconds that a node takes in a step: the median, without the first of three or more.
+
+    Args:
+        by_name: microseconds of each step, at least one, by the node's full name.
+    """
     return {
         name: median(durations[1:] if len(durations) > 2 else durations) / 1e6
         for name, durations in by_name.items()

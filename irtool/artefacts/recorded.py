@@ -49,7 +49,15 @@ class NoOrder:
 def recorded_order(
     rank: RankRun, compilation: Compilation
 ) -> tuple[RecordedOrder | NoOrder, tuple[Finding, ...]]:
-    """The order that a rank recorded, and what of the record could not be read."""
+    """The order that a rank recorded, and what of the record could not be read.
+
+    Args:
+        rank: with an ``execute_order.csv``, else the one order of a graph that a tensor dump wrote.
+        compilation: whose dumps tell which node a number of the tensor dump means.
+
+    Returns:
+        The order, or why there is none, with a finding for each line that could not be read.
+    """
     path = rank.artefact("launch order")
     if path is not None:
         damage = Damage(path)

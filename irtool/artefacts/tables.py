@@ -36,7 +36,7 @@ class Row:
         return ""
 
     def number(self, *names: str) -> float | None:
-        """The same as a number; None where it is none (``N/A``, empty)."""
+        """The first of some columns that is there, as a number; None for ``N/A`` and the like."""
         try:
             value = float(self.text(*names))
         except ValueError:
@@ -44,7 +44,7 @@ class Row:
         return value if math.isfinite(value) else None
 
     def integer(self, *names: str) -> int | None:
-        """The same as a whole number."""
+        """The first of some columns that is there, as a whole number; None where it is none."""
         text = self.text(*names)
         digits = text.removeprefix("-")
         return int(text) if digits.isascii() and digits.isdecimal() and len(digits) < 40 else None
@@ -52,10 +52,10 @@ class Row:
 
 @contextmanager
 def text_lines(path: str) -> Generator[TextIO]:
-    """A text file for reading, as an input of ours.
+    """A text file opened for reading; bytes that are no UTF-8 are replaced.
 
-    Raises:
-        ArtefactError: it can't be opened.
+    Args:
+        path: the file.
     """
     import io
 

@@ -61,6 +61,10 @@ class _Runs:
 def trace_profile(path: str, damage: Damage) -> Profile:
     """The profile of ``trace_view.json``: what ran as often as most did is divided into steps.
 
+    Args:
+        path: the file.
+        damage: collects the events without times.
+
     Raises:
         ArtefactError: it can't be opened, or is no list of events.
     """

@@ -37,6 +37,10 @@ def trace_events(path: str, damage: Damage) -> Iterator[TraceEvent]:
     Names of processes stand in events of their own, which come first in files seen; where one
     comes later, the lane is the process's number.
 
+    Args:
+        path: the file.
+        damage: collects the events without times, which are left out.
+
     Raises:
         ArtefactError: it can't be opened, or is no list of events.
     """

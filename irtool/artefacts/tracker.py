@@ -35,10 +35,11 @@ class Task:
 
 
 def tasks(path: str, damage: Damage) -> Iterator[Task]:
-    """``task.csv``, in launch order.
+    """The tasks of ``task.csv``, in launch order.
 
-    Raises:
-        ArtefactError: it is no such table.
+    Args:
+        path: the file.
+        damage: collects the rows without a time stamp.
     """
     for row in rows(path, ("time_stamp", "task_name", "node_name", "graph_name"), damage):
         stamp = row.integer("time_stamp")
@@ -96,7 +97,11 @@ _INSIDE = -1
 
 
 def memory_blocks(path: str, damage: Damage) -> Iterator[MemoryBlock]:
-    """``memory_block.csv``.
+    """The blocks of ``memory_block.csv``, in the file's order.
+
+    Args:
+        path: the file.
+        damage: collects the rows without a start or a size, which are left out.
 
     Raises:
         ArtefactError: it is no such table.

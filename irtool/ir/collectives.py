@@ -84,7 +84,11 @@ class Collective:
 
 
 def is_collective(node: Node) -> bool:
-    """Whether a node communicates, or will once its gradient is made."""
+    """Whether a node communicates, or will once its gradient is made.
+
+    Args:
+        node: of any pass.
+    """
     return node.op in COMMUNICATION
 
 
@@ -281,6 +285,9 @@ def has_borrowed_name(node: Node) -> bool:
     """Whether a node bears the name of an equal one in a gradient: equal primitives are merged.
 
     Redistributions scatter nothing on the way forward; only their gradients do.
+
+    Args:
+        node: that communicates.
     """
     return node.op == "ReduceScatter" and not node.is_backward
 

@@ -19,7 +19,11 @@ _SOURCES: list[str] = []
 
 
 def add_source(module: str) -> None:
-    """Name a module that fills :data:`VIEWS` when it is imported, which is when it is needed."""
+    """Name a module that fills :data:`VIEWS` when it is imported, which is when it is needed.
+
+    Args:
+        module: its name, as ``import`` takes it; naming it again changes nothing.
+    """
     if module not in _SOURCES:
         _SOURCES.append(module)
 

@@ -17,7 +17,7 @@ __all__ = ["Dump", "LineEnds", "dump_of", "dumps_of"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dump(DumpModel, Shown):
-    """One dump."""
+    """One dump: the model of an .ir file, with the views that analyses ask for."""
 
     def whole(self) -> Whole:
         """The whole graph: calls and closures inlined, control flow left as calls.

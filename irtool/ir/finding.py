@@ -39,7 +39,7 @@ class SourceLine:
 
     @property
     def place(self) -> str:
-        """``net.py:12``."""
+        """File and line, as editors take them: ``net.py:12``."""
         return f"{self.path}:{self.line}"
 
     @property

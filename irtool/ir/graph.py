@@ -82,7 +82,7 @@ class Node:
 
     @property
     def id(self) -> str:
-        """``%4``, or ``Return``."""
+        """How operands refer to the node: ``%4``; an unnumbered return is ``Return``."""
         return "Return" if self.number is None else f"%{self.number}"
 
     @property
@@ -467,7 +467,7 @@ class Graph(Shown):
 
     @cached_property
     def result(self) -> Node | None:
-        """The Return."""
+        """The return statement, whose operand the graph hands back; None where there is none."""
         return next((node for node in reversed(self.nodes) if node.is_return), None)
 
     @cached_property

@@ -22,7 +22,13 @@ def _mixed(value: int) -> int:
 
 
 def text_hash(text: str) -> int:
-    """The 64-bit hash of a text (UTF-8)."""
+    """The 64-bit hash of a text (UTF-8).
+
+    Source: ``std::_Hash_bytes`` of GNU's C++ library (``hash_bytes.cc``), for 64 bits.
+
+    Args:
+        text: a group's ranks, ascending and joined by ``-``.
+    """
     data = text.encode()
     state = _SEED ^ (len(data) * _FACTOR & _MASK)
     aligned = len(data) & ~7

@@ -82,7 +82,11 @@ def _group_table(dump: DumpModel) -> GroupTable:
 
 
 def devices(dump: DumpModel) -> Devices:
-    """The ranks seen in a dump's groups, and the smallest world that holds them."""
+    """The ranks seen in a dump's groups, and the smallest world that holds them.
+
+    Args:
+        dump: whose collectives tell them.
+    """
     return groups_of(dump).devices
 
 
@@ -147,12 +151,23 @@ def _listed_ranks(
 
 
 def is_rank(number: int) -> bool:
-    """Whether a number may be a rank's."""
+    """Whether a number may be a rank's.
+
+    Args:
+        number: from a file that may be damaged.
+    """
     return 0 <= number < MOST_RANKS
 
 
 def plain_name(group: str) -> tuple[int, ...] | None:
-    """The ranks of a group that is called by them (``0-8-16``) rather than by their hash."""
+    """The ranks of a group that is called by them (``0-8-16``) rather than by their hash.
+
+    Args:
+        group: its name.
+
+    Returns:
+        At least two ranks, ascending; None where the name is no such list.
+    """
     if not re.fullmatch(r"\d{1,6}(-\d{1,6})+", group):
         return None
     ranks = tuple(map(int, group.split("-")))
@@ -184,12 +199,22 @@ def peer_rank(
 
 
 def text_attribute(attributes: Attributes, key: str) -> str | None:
-    """An attribute that is a text; None for anything else."""
+    """An attribute that is a text; None for anything else.
+
+    Args:
+        attributes: of a primitive.
+        key: the attribute's name.
+    """
     value = attributes.get(key)
     return value if isinstance(value, str) else None
 
 
 def integer_attribute(attributes: Attributes, key: str) -> int | None:
-    """An attribute that is a whole number; None for anything else, True and False too."""
+    """An attribute that is a whole number; None for anything else, True and False too.
+
+    Args:
+        attributes: of a primitive.
+        key: the attribute's name.
+    """
     value = attributes.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

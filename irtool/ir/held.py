@@ -18,7 +18,14 @@ ROOT = "net"
 
 
 def held_by(node: Node) -> tuple[str, str] | None:
-    """The cell and the attribute of it that hold an operator's primitive; None: none does."""
+    """The cell and the attribute of it that hold an operator's primitive; None: none does.
+
+    Args:
+        node: whose scope, instance name and source lines are asked.
+
+    Returns:
+        The path to the cell (:func:`cell_path`), and the attribute's name.
+    """
     name = node.instance_name or ""
     path = cell_path(node.scope or "")
     if not name.isidentifier() or not path:
@@ -32,7 +39,11 @@ def held_by(node: Node) -> tuple[str, str] | None:
 
 
 def cell_path(scope: str) -> str:
-    """``net.network.blocks[0]``: the way to a cell; empty where the scope does not show it."""
+    """``net.network.blocks[0]``: the way to a cell; empty where the scope does not show it.
+
+    Args:
+        scope: of a node, ``Default/network-GPT/blocks-CellList/0-Block``.
+    """
     path = ROOT
     parts = scope.split("/")
     if parts[0].removeprefix(_RECOMPUTED) != "Default":

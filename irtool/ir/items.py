@@ -27,7 +27,7 @@ class Parameter:
 
     @property
     def id(self) -> str:
-        """``%para3``."""
+        """How operands refer to the parameter: ``%para3``."""
         return f"%para{'' if self.number is None else self.number}"
 
     @property

@@ -83,5 +83,8 @@ def bounded_int(text: str) -> int:
 
     >>> bounded_int("12"), bounded_int("9" * 5000) == 10**MAX_DIGITS
     (12, True)
+
+    Args:
+        text: digits alone, as a pattern matched them.
     """
     return int(text) if len(text) <= MAX_DIGITS else 10**MAX_DIGITS

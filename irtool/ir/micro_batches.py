@@ -14,7 +14,14 @@ _INTERLEAVED = "interleave_inputs-CellList/"
 
 
 def micro_batch_of(node: Node) -> int | None:
-    """Its number: of a pipeline's the attribute ``micro``, of one that is cut out its cell's."""
+    """The micro-batch that a node says it computes for: a pipeline's, or one that a cell cuts out.
+
+    Args:
+        node: its attribute ``micro`` goes before the ``_MicroBatch`` cell in its scope.
+
+    Returns:
+        Its number, from 0; None where the node itself says none.
+    """
     if node.micro is not None:
         return node.micro
     cell = _CELL.search(node.scope or "")
@@ -22,5 +29,9 @@ def micro_batch_of(node: Node) -> int | None:
 
 
 def is_interleaved(node: Node) -> bool:
-    """Whether it cuts out a part of a batch whose parts run side by side, not one by one."""
+    """Whether a node cuts a batch into parts that run side by side, not one by one.
+
+    Args:
+        node: whose scope is asked for a cell of MicroBatchInterleaved.
+    """
     return _INTERLEAVED in (node.scope or "")

@@ -61,7 +61,11 @@ class Evidence:
 
 
 def evidence(dump: Dump) -> Evidence:
-    """What the operators of a dump do with its parameters."""
+    """What the operators of a dump do with its parameters.
+
+    Args:
+        dump: of any pass; without the optimizer, less is told.
+    """
     phase_of = phases(dump)
     reader = _Reader(dump, phase_of, {})
     reader.run()
@@ -283,7 +287,15 @@ def _is_small(source: Bound) -> bool:
 
 
 def named(source: GraphParameter, aliases: Mapping[_Key, Names]) -> tuple[Names, _Key | None]:
-    """The declared parameters that a graph's parameter is, and its key where only a call tells."""
+    """The declared parameters that a graph's parameter is, and its key where only a call tells.
+
+    Args:
+        source: a parameter of any graph, an inner one's too.
+        aliases: what calls hand to parameters of inner graphs, by graph, number and label.
+
+    Returns:
+        Names of weights (none for an input, or where nothing tells), and the key into ``aliases``.
+    """
     if source.declaration is not None:
         return (frozenset((source.name,)) if source.declaration.is_weight else _NONE), None
     if source.type is not None and source.type.ref_key:

@@ -40,7 +40,11 @@ class ParameterRole:
 
 
 def parameter_roles(dump: Dump) -> Mapping[str, ParameterRole]:
-    """The role of every declared parameter of a dump, by name."""
+    """The role of every declared parameter of a dump, by name.
+
+    Args:
+        dump: of any pass; the roles are kept with it.
+    """
     return once(dump, PARAMETER_ROLES, lambda: _Roles(dump, evidence(dump)).all())
 
 
@@ -49,12 +53,23 @@ PARAMETER_ROLES = "parameter roles"
 
 
 def is_accumulated(name: str) -> bool:
-    """Whether MindSpore itself sums the gradients of a step's micro-batches in a parameter."""
+    """Whether MindSpore itself sums the gradients of a step's micro-batches in a parameter.
+
+    Args:
+        name: of a parameter, ``accu_grads.net.weight``.
+    """
     return f".{name}".find(f".{ACCUMULATED}") >= 0
 
 
 def weight_of(dump: Dump) -> dict[str, str]:
-    """The weight that each parameter with a value of its own belongs to, its own name for one."""
+    """The weight that each parameter with a value of its own belongs to, its own name for one.
+
+    Args:
+        dump: of any pass.
+
+    Returns:
+        Names of weights by names of parameters; inputs of the network are left out.
+    """
     roles = parameter_roles(dump)
     return {item.name: roles[item.name].weight for item in dump.parameters if item.is_weight}
 

@@ -38,7 +38,11 @@ def _marked(node: Node, op: str) -> Phase | None:
 
 @lru_cache(maxsize=4096)
 def is_optimizer(op: str) -> bool:
-    """Whether an operator updates parameters, by its name."""
+    """Whether an operator updates parameters, by its name.
+
+    Args:
+        op: an operator's name, ``AdamWeightDecay``.
+    """
     return OPTIMIZERS.match(op) is not None
 
 

@@ -77,7 +77,11 @@ _PREFIXES = ("PrimFunc_", "S_Prim_", "S-Prim-")
 
 @lru_cache(maxsize=4096)
 def operator_name(name: str) -> str:
-    """A primitive's name as printed, without the prefixes that say how it was made."""
+    """A primitive's name as printed, without the prefixes that say how it was made.
+
+    Args:
+        name: ``PrimFunc_Add``, ``S_Prim_MatMul``; ``return`` becomes ``Return``.
+    """
     for prefix in _PREFIXES:
         if name.startswith(prefix):
             return name[len(prefix) :].partition("{")[0]
@@ -98,7 +102,11 @@ STANDARD_STYLE = StatementStyle()
 
 
 def nested_references(value: Value) -> Iterator[Reference]:
-    """Every reference inside an operand."""
+    """Every reference inside an operand.
+
+    Args:
+        value: an operand; of a reference that one alone, else those in its items and entries.
+    """
     if isinstance(value, Reference.__args__):  # type: ignore[attr-defined]  # the members of the union
         yield cast("Reference", value)
     else:

@@ -78,7 +78,7 @@ class DynamicSequenceType:
 
 @dataclass(frozen=True, slots=True)
 class FunctionType:
-    """``Func[(Int64), Float32]``."""
+    """The type of a function: ``Func[(Int64), Float32]``."""
 
     arguments: tuple[Type, ...]
     result: Type | None
@@ -86,7 +86,7 @@ class FunctionType:
 
 @dataclass(frozen=True, slots=True)
 class DictionaryType:
-    """``Dictionary[[a,b,],[Int64,Float32]]``."""
+    """The type of a dictionary: ``Dictionary[[a,b,],[Int64,Float32]]``."""
 
     keys: tuple[str, ...]
     runs: tuple[tuple[Type, int | None], ...]
@@ -140,7 +140,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class NamedShape:
-    """``NoShape`` or ``DynamicSequenceShape``."""
+    """A shape that is known by name alone: ``NoShape`` or ``DynamicSequenceShape``."""
 
     name: str
 
@@ -198,7 +198,7 @@ class Abstract:
         return tuple(self.each_tensor())
 
     def each_tensor(self) -> Iterator[tuple[str | None, tuple[int, ...]]]:
-        """The same one after the other, for who need not see all."""
+        """Each tensor as in :attr:`tensors`, one after the other, for who need not see all."""
         return _tensors(self.type, self.shape)
 
     @property

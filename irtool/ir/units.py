@@ -62,7 +62,11 @@ def quantity_text(value: float | None, unit: Unit = "number") -> str:
 
 
 def count_text(number: int) -> str:
-    """``12,345``."""
+    """A whole number with its thousands marked: ``12,345``.
+
+    Args:
+        number: how many.
+    """
     return f"{number:,}"
 
 

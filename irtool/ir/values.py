@@ -275,7 +275,11 @@ Value: TypeAlias = (
 
 
 def number(text: str) -> int | float | str:
-    """``text`` as an int or float where it is one, else unchanged."""
+    """``text`` as an int or float where it is one, else unchanged.
+
+    Args:
+        text: from an operand, an attribute or a table.
+    """
     if not _NUMBER.match(text):
         return text
     if len(text) > MAX_DIGITS:

@@ -31,5 +31,10 @@ def once(dump: DumpModel, name: str, make: Callable[[], _Made]) -> _Made:
 
 
 def set_recall(dump: DumpModel, recall: Callable[[dict[str, Any]], None]) -> None:
-    """Say what fills in kept results, by their names, when somebody asks for the first one."""
+    """Say what fills in kept results, by their names, when somebody asks for the first one.
+
+    Args:
+        dump: whose results were kept.
+        recall: is handed the dump's results by name, once, and adds the kept ones.
+    """
     dump.derived[_RECALL] = recall

@@ -83,6 +83,9 @@ def read_layouts(path: str) -> StrategyFile:
 def refuse_later_stage(file: StrategyFile) -> None:
     """Refuse what lacks pipeline stages before others.
 
+    Args:
+        file: one file, or the files of several stages put together.
+
     Raises:
         ArtefactError: it is of one later stage alone, or of several and not of all before the last.
     """

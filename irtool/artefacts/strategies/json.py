@@ -32,6 +32,10 @@ _MERGED = re.compile(r"(\d{1,6})-(.+)", re.DOTALL)
 def read_json_strategies(path: str, data: bytes) -> StrategyFile:
     """A strategy file in JSON.
 
+    Args:
+        path: of the file, for messages.
+        data: what the file holds.
+
     Raises:
         ArtefactError: it is none, with the line and column where that shows.
     """
@@ -61,7 +65,14 @@ def read_json_strategies(path: str, data: bytes) -> StrategyFile:
 
 
 def split_key(key: str) -> tuple[str, int | None]:
-    """The parameter and the stage of a layout's key: ``1-w`` is ``w`` of stage 1."""
+    """The parameter and the stage of a layout's key: ``1-w`` is ``w`` of stage 1.
+
+    Args:
+        key: as the file has it; one of a file that is not merged names no stage.
+
+    Returns:
+        The name and the stage, None where the key names none.
+    """
     match = _MERGED.fullmatch(key)
     return (match[2], int(match[1])) if match is not None else (key, None)
 
@@ -166,7 +177,14 @@ class _Reader:
 
 
 def layout_problem(layout: SavedLayout) -> str | None:
-    """Why a layout is none, or None where it is one."""
+    """Why a saved layout can't be one, as a clause (``its tensor map names an axis twice``).
+
+    Args:
+        layout: as the file has it.
+
+    Returns:
+        None where nothing contradicts itself.
+    """
     axes = [
         axis
         for entry in layout.tensor_map

@@ -21,6 +21,10 @@ _CURRENT_STAGE, _STRATEGY_ITEM, _LAYOUT_ITEM = 1, 2, 3
 def read_protobuf_strategies(path: str, data: bytes) -> StrategyFile:
     """A strategy file in protobuf.
 
+    Args:
+        path: of the file, for messages.
+        data: what the file holds.
+
     Raises:
         ArtefactError: it is none, with the byte where that shows.
     """

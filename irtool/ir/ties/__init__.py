@@ -34,7 +34,11 @@ __all__ = [
 
 
 def ties(dump: Dump) -> Ties:
-    """Forward to backward nodes, originals to recompute copies, parameters to their updates."""
+    """Forward to backward nodes, originals to recompute copies, parameters to their updates.
+
+    Args:
+        dump: within which nodes are tied; the ties are kept with it.
+    """
     return once(dump, TIES, lambda: _ties(dump))
 
 

@@ -17,19 +17,37 @@ _PREFIX = re.compile(r"(equiv_\d+_)+|(?:\d+_)?▲|[▸◂]")
 
 
 def kin(side: Side, index: int) -> tuple[str, str | None, str | None]:
-    """Operator, instance name and scope."""
+    """Operator, instance name and scope.
+
+    Args:
+        side: the dump.
+        index: of the node in the inlined view.
+    """
     node = side.nodes[index].node
     return node.op, node.instance_name, node.scope
 
 
 def home(side: Side, index: int) -> tuple[str, str | None]:
-    """Operator and scope: equal primitives of a scope end up with one instance name."""
+    """Operator and scope: equal primitives of a scope end up with one instance name.
+
+    Args:
+        side: the dump.
+        index: of the node in the inlined view.
+    """
     node = side.nodes[index].node
     return node.op, node.scope
 
 
 def by_variable(side: Side, index: int) -> Key:
-    """The Python variable that the user assigned it to, with its operator and scope."""
+    """The Python variable that the user assigned it to, with its operator and scope.
+
+    Args:
+        side: the dump.
+        index: of the node in the inlined view.
+
+    Returns:
+        A key, with the micro-batch; None where the compiler itself named the node.
+    """
     name = own_name(side.nodes[index].node)
     return (name, side.micro[index], *home(side, index)) if name else None
 
@@ -106,7 +124,14 @@ EQUAL = (_by_everything, _by_location, _by_scope, _by_all_but_micro)
 
 
 def innermost(node: Node) -> tuple[str, str] | None:
-    """The source line that made a node: file and span of its last location."""
+    """The source line that made a node: path of the file, and span in it, of its last location.
+
+    Args:
+        node: of any dump.
+
+    Returns:
+        None where the dump shows no source lines for it.
+    """
     lines = node.comments.locations
     return (lines[-1].path, lines[-1].span) if lines else None
 
@@ -117,6 +142,10 @@ def _stem(node: Node) -> str:
 
 
 def own_name(node: Node) -> str:
-    """The Python variable that the user assigned the node to, else the empty text."""
+    """The Python variable that the user assigned the node to, else the empty text.
+
+    Args:
+        node: whose debug name is asked.
+    """
     name = _stem(node).partition("$")[0]
     return "" if _AUTOMATIC.fullmatch(name) else name

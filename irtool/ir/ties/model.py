@@ -103,7 +103,14 @@ class Ties:
 
 
 def forward_place(node: Node) -> tuple[str | None, str]:
-    """Scope and operator of the forward node: ``Gradients/Default/net/Grad_MatMul``."""
+    """Scope and operator of the forward node: ``Gradients/Default/net/Grad_MatMul``.
+
+    Args:
+        node: a backward one, whose scope spells its forward node's.
+
+    Returns:
+        The scope (None where none is left), and the operator of a last part ``Grad_…``, else empty.
+    """
     parts = (node.scope or "").split("/")
     if parts[0] == "Gradients":
         parts = parts[1:]

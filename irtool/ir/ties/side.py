@@ -135,7 +135,11 @@ class _Repeats:
 
 
 def passes_on(node: Node) -> bool:
-    """Whether a node hands on its first input: passing operators and what passes inserted."""
+    """Whether a node hands on its first input: passing operators and what passes inserted.
+
+    Args:
+        node: of any dump.
+    """
     if node.op in PLUMBING or node.op in VIRTUAL:
         return True
     if node.instance_name and _INSERTED.match(node.instance_name):

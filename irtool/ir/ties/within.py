@@ -130,7 +130,14 @@ def _narrowed(candidates: list[Node], op: str, node: Node) -> Node | None:
 
 
 def update_tie(item: tuple[Node, Phase]) -> Tie | None:
-    """The parameter that a node of the optimizer updates."""
+    """The parameter that a node of the optimizer updates.
+
+    Args:
+        item: a node with its phase.
+
+    Returns:
+        A tie from the parameter, seen through Depend; None where the node updates none.
+    """
     node, stage = item
     if stage != "optimizer" or node.op in PLUMBING or not node.operands:
         return None
