@@ -98,6 +98,10 @@ def axes_of(call: OperatorCall, context: Context) -> CallAxes | None:
     """The axes of a call; None of operators whose entry, or a user's, does not tell them.
 
     Where tensors have other ranks than the entry is about nothing is told either.
+
+    Args:
+        call: its shapes and attributes decide where the entry says so.
+        context: of the run; axes are about shapes and flags, not about its devices.
     """
     binding = _binding(call, context)
     if binding is None:
@@ -143,7 +147,12 @@ class CallDimensions:
 
 
 def dimensions_of(call: OperatorCall, context: Context) -> CallDimensions | None:
-    """Which dimensions of a call lie along one axis; None of operators that do not tell."""
+    """Which dimensions of a call lie along one axis; None of operators that do not tell.
+
+    Args:
+        call: of any operator.
+        context: of the run.
+    """
     binding = _binding(call, context)
     if binding is None:
         return None

@@ -88,5 +88,9 @@ def tensor(*shape: int, dtype: str = "Float32", parameter: bool = False) -> Oper
 
 
 def constant(value: object) -> Operand:
-    """A constant operand: a number, a flag, a tuple, None."""
+    """A constant operand: a number, a flag, a tuple, None.
+
+    Args:
+        value: as :mod:`irtool.ir.values` has it in Python; None for an input that was left out.
+    """
     return Operand(value=value, is_constant=True)

@@ -38,7 +38,11 @@ class Case:
         return self.context.stage_size
 
     def tensor(self, index: int) -> Operand:
-        """A tensor input."""
+        """A tensor input by its place among the tensors, elements of tuples in line.
+
+        Raises:
+            Unsure: the call has no such input.
+        """
         if index >= len(self.tensors):
             raise Unsure(f"{self.call.op} has no tensor input {index} here")
         return self.tensors[index]

@@ -24,14 +24,28 @@ SERVER = 8
 
 
 def is_power_of_two(number: int) -> bool:
-    """1, 2, 4, 8, …."""
+    """Whether a number is 1, 2, 4, 8, ….
+
+    Args:
+        number: any; 0 and negative ones are none.
+    """
     return number > 0 and number & (number - 1) == 0
 
 
 def check_strategy(strategy: Strategy, shapes: Sequence[Shape], context: Context) -> None:
-    """Sizes, ranks and values of a strategy. ``shapes``: dynamic dimensions as their divisor.
+    """Check the number of rows of a strategy, their lengths and their values, in MindSpore's order.
 
-    Raises ``Refused``. Values are looked at in the order in which they are written.
+    Values are looked at in the order in which they are written.
+
+    Source: ``CheckStrategyByVector`` in MindSpore's ``operator_info.cc``.
+
+    Args:
+        strategy: a row for each tensor input, a number for each of its dimensions.
+        shapes: of these inputs; a dynamic dimension as what is known to divide it.
+        context: whose world size tells whether numbers must be powers of two.
+
+    Raises:
+        Refused: MindSpore would refuse it.
     """
     if len(strategy) != len(shapes):
         raise Refused(
@@ -68,7 +82,15 @@ def _check_value(
 
 
 def check_product(product: int, context: Context) -> None:
-    """The devices a strategy asks for must divide those of the stage."""
+    """The devices a strategy asks for must divide those of the stage.
+
+    Args:
+        product: of the device matrix.
+        context: whose stage has the devices.
+
+    Raises:
+        Refused: they don't.
+    """
     if product == 0 or context.stage_size % product:
         raise Refused(
             "device-count",
@@ -79,7 +101,15 @@ def check_product(product: int, context: Context) -> None:
 
 
 def check_layout(layout: TensorLayout, what: str) -> None:
-    """A layout's dimensions must divide. ``what``: ``input 0``, ``output 1``."""
+    """A layout must be one: each dimension divides by its split, no axis is used twice.
+
+    Args:
+        layout: of one tensor.
+        what: ``input 0``, ``output 1``, for the message.
+
+    Raises:
+        Refused: it isn't, or the tensor is empty.
+    """
     if 0 in layout.tensor_shape:
         message = f"{what}: an empty tensor {layout.tensor_shape} has no layout"
         raise Refused("layout", message, "arrangement.cc:Init")
@@ -121,12 +151,24 @@ def applies_device_rule(context: Context) -> bool:
 
 
 def group_problem(ranks: Sequence[int], context: Context) -> str | None:
-    """Why no communication group can be made of these ranks, or None."""
+    """Why no communication group can be made of these ranks, or None.
+
+    Args:
+        ranks: of the group.
+        context: whose target and SoC decide; outside first-generation Ascend 910 any ranks are
+            fine.
+    """
     return first_generation_problem(ranks) if applies_device_rule(context) else None
 
 
 def first_generation_problem(ranks: Sequence[int]) -> str | None:
-    """Why first-generation Ascend 910 has no group of these ranks, or None."""
+    """Why first-generation Ascend 910 has no group of these ranks, or None.
+
+    A group takes the same devices in every server of eight, and as many of one as its links join.
+
+    Args:
+        ranks: of the group; a server holds eight in a row, from a multiple of eight on.
+    """
     if len(ranks) < 2:
         return None
     servers: dict[int, list[int]] = {}
@@ -156,7 +198,16 @@ def _fits_server(local: Sequence[int]) -> bool:
 
 
 def check_group(ranks: Sequence[int], what: str, context: Context) -> None:
-    """Refuse what needs a group that can't be made."""
+    """Refuse what needs a group that can't be made.
+
+    Args:
+        ranks: of the group.
+        what: needs it, for the message.
+        context: whose target and SoC decide.
+
+    Raises:
+        Refused: it can't be made.
+    """
     problem = group_problem(ranks, context)
     if problem is not None:
         raise Refused("device-list", f"{what}: {problem}", GROUP)

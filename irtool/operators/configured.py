@@ -108,7 +108,7 @@ def _passed(_: Case, maps: Maps) -> tuple[int, ...]:
 
 
 def _normalised(case: Case, maps: Maps) -> tuple[int, ...]:
-    """The same, if what the operator works along is whole."""
+    """The result lies as the first operand does, if what the operator works along is whole."""
     rank = len(maps[0])
     for whole in case.rule.wholes:
         if any(maps[0][axis] != WHOLE for axis in case.axes(whole.attribute, rank)):

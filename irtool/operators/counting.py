@@ -38,7 +38,15 @@ class Tensors:
 
 @lru_cache(maxsize=4096)
 def size_of(expression: Expression) -> Size:
-    """An expression as a function of the tensors."""
+    """An expression as a function of the tensors.
+
+    Args:
+        expression: as the notation's reader makes it: arithmetic on sizes, attributes and numbers.
+
+    Returns:
+        A function that gives the exact number for the tensors of a call, or None where one is
+        unknown.
+    """
     match expression:
         case ("integer", int(value)):
             number = Fraction(value)

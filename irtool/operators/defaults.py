@@ -19,7 +19,15 @@ from irtool.operators.table import operator_of
 
 
 def is_stand_alone(call: OperatorCall, devices: int) -> bool:
-    """Whether an operator without rule runs whole on every device (else: batch parallel)."""
+    """Whether an operator without rule runs whole on every device (else: batch parallel).
+
+    Args:
+        call: of an operator that has no strategy.
+        devices: of the stage.
+
+    Returns:
+        True also where dimension 0 of its first input or output does not divide by the devices.
+    """
     if operator_of(call.op).is_("stands_alone"):
         return True
     return any(
@@ -33,6 +41,10 @@ def locally_inferred(call: OperatorCall, devices: int) -> tuple[tuple[int, Shape
 
     MindSpore takes dimension 0 of each result to be split. The operator on each device works on a
     slice of its first operand and on all of the others, and its results follow from these.
+
+    Args:
+        call: of an operator without rule, split along dimension 0.
+        devices: of the stage.
 
     Returns:
         (output, local shape) of each result that differs from what its layout says.
@@ -63,7 +75,14 @@ def _turned_to(call: OperatorCall, rank: int) -> int:
 
 
 def batch_strategy(case: Case) -> Strategy:
-    """The strategy of a call that has none. The case's own strategy is not looked at."""
+    """The strategy of a call that has none. The case's own strategy is not looked at.
+
+    Args:
+        case: whose rule names the way; without a name, dimension 0 of the first input is split.
+
+    Raises:
+        Unsure: there is no such way.
+    """
     strategy_of = BATCH_STRATEGIES.get(case.rule.batch or "first")
     if strategy_of is None:
         raise Unsure(f"no batch strategy {case.rule.batch!r}")
@@ -71,7 +90,15 @@ def batch_strategy(case: Case) -> Strategy:
 
 
 def adjusted(strategy: Strategy, shapes: tuple[Shape, ...], devices: int) -> Strategy:
-    """Split by the greatest common divisor of the devices and all dimensions that are split."""
+    """Split by the greatest common divisor of the devices and all dimensions that are split.
+
+    A strategy with a number other than 1 and that of all devices is left as it is.
+
+    Args:
+        strategy: which splits dimensions over all devices, or not at all.
+        shapes: by row; a dynamic dimension as what is known to divide it.
+        devices: of the stage.
+    """
     common = devices
     for split, shape in zip(strategy, shapes, strict=True):
         for value, size in zip(split, shape, strict=True):

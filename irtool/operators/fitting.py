@@ -14,6 +14,10 @@ from irtool.operators.notation import InputPattern, Rule
 def assigned(rule: Rule, call: OperatorCall) -> list[InputPattern]:
     """One pattern for each tensor input of the call: ``?`` may be missing, ``+`` takes several.
 
+    Args:
+        rule: with the patterns of its inputs.
+        call: with the tensors that they are for.
+
     Raises:
         Unsure: the call has more tensors, or fewer, than the rule has places.
     """
@@ -39,6 +43,10 @@ def check_inputs(rule: Rule, call: OperatorCall) -> None:
 
     Where a function goes before the notation (``via``), it may look at other forms of the inputs,
     too: of these only the number is held against the rule.
+
+    Args:
+        rule: one without patterns takes anything.
+        call: with the tensors, whose number and ranks are compared.
 
     Raises:
         Unsure: it has others; the reason says which.

@@ -34,6 +34,9 @@ class Gradient:
 def measured_gradients(op: str) -> tuple[Gradient, ...] | None:
     """The operands of an operator that have a gradient, each with what that reads.
 
+    Args:
+        op: the primitive's name, as the table has it.
+
     Returns:
         None for an operator that was not measured; an empty tuple for one through which no gradient
         comes back.

@@ -35,7 +35,14 @@ AXES: dict[str, Callable[[Case], str]] = {}
 
 
 def axes(name: str) -> Callable[[Callable[[Case], str]], Callable[[Case], str]]:
-    """Register what says the axes of a call whose entry names this function."""
+    """Register what says the axes of a call whose entry names this function.
+
+    Args:
+        name: of the function that entries mention.
+
+    Returns:
+        A decorator that leaves the function as it is.
+    """
 
     def register(axes_function: Callable[[Case], str]) -> Callable[[Case], str]:
         AXES[name] = axes_function
@@ -51,7 +58,17 @@ def irregular(
     out_strategy: bool = False,
     out_layout: bool = False,
 ) -> Callable[[Function], Function]:
-    """Register a function under the name that rules use."""
+    """Register a function under the name that rules use.
+
+    Args:
+        name: that entries mention, as ``function NAME`` or ``via NAME``.
+        self_checked: its strategies aren't one tuple a tensor input; it checks them itself.
+        out_strategy: it deals with ``out_strategy``, which is refused otherwise.
+        out_layout: it deals with ``out_layout``, which is refused otherwise.
+
+    Returns:
+        A decorator that leaves the function as it is.
+    """
 
     def register(function: Function) -> Function:
         FUNCTIONS[name] = function

@@ -100,7 +100,7 @@ class TensorLayout:
         return None
 
     def standard(self) -> TensorLayout:
-        """The same layout without device axes of size 1 (at least one axis stays)."""
+        """The layout without device axes of size 1, but for one where there is no other."""
         kept = [axis for axis, size in enumerate(self.device_matrix) if size != 1]
         matrix = tuple(self.device_matrix[axis] for axis in kept) or (1,)
         place = {axis: len(matrix) - 1 - new for new, axis in enumerate(kept)}
@@ -194,7 +194,7 @@ class UserLayout:
         return TensorLayout(self.device_matrix, plain, shape)
 
     def as_written(self, layout: TensorLayout) -> TensorLayout:
-        """The same layout with the whole parts that the user wrote beside axes, as in (1, -1).
+        """A layout with the whole parts that the user wrote beside axes, as in (1, -1).
 
         Rules don't look at them, but a redistribution makes a dimension of each.
         """
@@ -221,35 +221,57 @@ class UserLayout:
 
     @property
     def strategy(self) -> tuple[int, ...]:
-        """The same as a strategy: one number a dimension (interleaving not counted)."""
+        """The layout as a strategy: one number a dimension (interleaving not counted)."""
         shape = tuple(DYNAMIC for _ in self.tensor_map)
         return self.tensor_layout(shape).splits
 
 
 def entries_of(entry: MapEntry) -> tuple[int, ...]:
-    """The axes (from the right) that one tensor-map entry names; none for a whole dimension."""
+    """The axes (from the right) that one tensor-map entry names; none for a whole dimension.
+
+    Args:
+        entry: of a tensor map; a -1 beside axes, as users write it, does not count.
+    """
     if isinstance(entry, tuple):
         return tuple(axis for axis in entry if axis != WHOLE)
     return () if entry == WHOLE else (entry,)
 
 
 def entry_of(axes: Sequence[int]) -> MapEntry:
-    """A tensor-map entry of these axes: -1 for none, a number for one, a tuple for several."""
+    """A tensor-map entry of these axes: -1 for none, a number for one, a tuple for several.
+
+    Args:
+        axes: counted from the right, major axis first.
+    """
     return tuple(axes) if len(axes) > 1 else (axes[0] if axes else WHOLE)
 
 
 def axes_of(device_matrix: Sequence[int], entry: MapEntry) -> tuple[int, ...]:
-    """The same axes as positions in the device matrix, counted from the left."""
+    """The axes of a tensor-map entry as positions in the device matrix, counted from the left.
+
+    Args:
+        device_matrix: that the map is about.
+        entry: of the map; its axes are counted from the right.
+    """
     return tuple(len(device_matrix) - 1 - axis for axis in entries_of(entry))
 
 
 def split_of(device_matrix: Sequence[int], entry: MapEntry) -> int:
-    """Into how many slices a dimension with this tensor-map entry is cut."""
+    """Into how many slices a dimension with this tensor-map entry is cut.
+
+    Args:
+        device_matrix: that the map is about.
+        entry: of the map.
+    """
     return prod(device_matrix[axis] for axis in axes_of(device_matrix, entry))
 
 
 def identity_map(rank: int) -> TensorMap:
-    """The map of a tensor whose dimensions lie along the device axes in order."""
+    """The map of a tensor whose dimensions lie along the device axes in order.
+
+    Args:
+        rank: of the tensor, and of the device matrix.
+    """
     return tuple(range(rank - 1, -1, -1))
 
 
@@ -265,7 +287,12 @@ def shift_map(tensor_map: TensorMap, by: int = 1) -> TensorMap:
 
 
 def map_without_last_axis(tensor_map: TensorMap) -> TensorMap:
-    """The map after the last axis of the device matrix was taken away."""
+    """The map after the last axis of the device matrix was taken away.
+
+    Args:
+        tensor_map: of a layout whose last axis interleaves micro-batches, say; that axis is
+            dropped.
+    """
     return tuple(
         entry_of(tuple(axis - 1 for axis in entries_of(entry) if axis != 0)) for entry in tensor_map
     )
@@ -296,6 +323,11 @@ def repeated_calculation(
 
     The axis of repeated calculation goes to the right end (adjacent ranks hold the same slice)
     unless ``right`` is False (primitive attribute ``repeated_num_in_dev_matrix_right_``).
+
+    Args:
+        device_matrix: that the strategy comes to.
+        devices: of the stage.
+        right: whether the axis stands right of the others.
     """
     product = prod(device_matrix)
     if product == 0 or devices % product:
@@ -309,7 +341,12 @@ def repeated_calculation(
 
 
 def coordinates(device_matrix: Sequence[int], position: int) -> tuple[int, ...]:
-    """Coordinates of the device at ``position`` in the stage's list, slowest axis first."""
+    """Coordinates of the device at ``position`` in the stage's list, slowest axis first.
+
+    Args:
+        device_matrix: of the stage, slowest axis first.
+        position: in the list of devices, from 0; a rank less the first rank of its stage.
+    """
     digits: list[int] = []
     for size in reversed(device_matrix):
         position, digit = divmod(position, size)
@@ -318,7 +355,12 @@ def coordinates(device_matrix: Sequence[int], position: int) -> tuple[int, ...]:
 
 
 def position_of(device_matrix: Sequence[int], place: Sequence[int]) -> int:
-    """The inverse of ``coordinates``."""
+    """The position of a device in the stage's list, by its coordinates: undoes :func:`coordinates`.
+
+    Args:
+        device_matrix: of the stage, slowest axis first.
+        place: its coordinates, one an axis.
+    """
     position = 0
     for size, digit in zip(device_matrix, place, strict=True):
         position = position * size + digit
@@ -328,9 +370,16 @@ def position_of(device_matrix: Sequence[int], place: Sequence[int]) -> int:
 def ranks_along(
     device_matrix: Sequence[int], axes: Sequence[int], devices: Sequence[int], rank: int
 ) -> tuple[int, ...]:
-    """Ranks that differ from ``rank`` at most in their coordinates on ``axes`` (from the left).
+    """The ranks that differ from one at most in their coordinates on some axes, in ascending order.
 
-    ``devices``: the sorted ranks of the stage. The answer is sorted.
+    Args:
+        device_matrix: of the stage, slowest axis first.
+        axes: positions in it, from the left.
+        devices: the sorted ranks of the stage.
+        rank: one of these.
+
+    Raises:
+        ValueError: it is none of them.
     """
     strides = {axis: prod(device_matrix[axis + 1 :]) for axis in axes}
     position = rank - devices[0] if rank in devices else -1
@@ -346,7 +395,16 @@ def ranks_along(
 
 
 def replicas(layout: TensorLayout, devices: Sequence[int], rank: int) -> tuple[int, ...]:
-    """Ranks that hold the same slice as ``rank`` does (itself included), sorted."""
+    """Ranks that hold the same slice as ``rank`` does (itself included), sorted.
+
+    Args:
+        layout: over all devices of the stage.
+        devices: the sorted ranks of the stage.
+        rank: one of these.
+
+    Raises:
+        ValueError: it is none of them.
+    """
     used = layout.used_axes
     free = [axis for axis in range(len(layout.device_matrix)) if axis not in used]
     return ranks_along(layout.device_matrix, free, devices, rank)

@@ -76,7 +76,14 @@ def _flag(call: OperatorCall, attribute: Attribute) -> str:
 
 
 def kind_of(strategy: object, layouts: object, out_strategy: object, out_layouts: object) -> Kind:
-    """What is given to an operator; None stands for what is not."""
+    """What is given to an operator, of which the outputs' goes before the inputs'.
+
+    Args:
+        strategy: its ``in_strategy``; None where none is given, as in the others.
+        layouts: its ``in_layout``.
+        out_strategy: its ``out_strategy``.
+        out_layouts: its ``out_layout``.
+    """
     if out_layouts is not None:
         return "out_layout"
     if out_strategy is not None:
@@ -91,6 +98,10 @@ def why_not_measured(call: OperatorCall, kind: Kind) -> str:
 
     What a user declares of an operator of their own counts as declared: it is not held against the
     records. What ``self_define_shard`` leaves to the user's layouts, its function judges.
+
+    Args:
+        call: whose operator and form are looked up.
+        kind: of what it is given.
     """
     entry = operator_of(call.op)
     by_layouts = entry.rule is not None and entry.rule.function == "self_define_shard"

@@ -27,6 +27,10 @@ def near_operators(name: str) -> list[str]:
 
 
 def near_note(name: str) -> str:
-    """A sentence with the operators that are written like an unknown one; "" where none is."""
+    """A sentence with the operators that are written like an unknown one; "" where none is.
+
+    Args:
+        name: that the table has no entry for.
+    """
     near = near_operators(name)
     return f"irtool knows no operator {name}; did you mean {' or '.join(near)}?" if near else ""

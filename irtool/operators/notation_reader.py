@@ -75,13 +75,25 @@ def read_rules(text: str, source: str = "") -> list[Rule]:
 
 @lru_cache(maxsize=4096)
 def read_body(text: str) -> Mapping[str, Any]:
-    """Fields of the rule whose signature and clauses a text has."""
+    """The fields of the rule whose signature and clauses a text has.
+
+    Args:
+        text: an entry of the notation without its operator's name.
+
+    Raises:
+        RuleError: it can't be read.
+    """
     (declaration,) = read_declarations(f"_: {text}")
     return declaration.sharding or {}
 
 
 def read_family(text: str, source: str = "") -> Family:
-    """The family that a text declares."""
+    """The family that a text declares.
+
+    Args:
+        text: of the family's head, in the notation.
+        source: names it in errors.
+    """
     tree = rule_parser().parse(text)  # pyright: ignore[reportUnknownMemberType]
     reader = _Reader(text, source, Family())
     reader.transform(tree)

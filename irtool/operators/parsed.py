@@ -63,6 +63,13 @@ def kept_form() -> str:
 def parsed_bytes(key: str, declarations: Mapping[str, Declaration]) -> bytes:
     """Declarations by operator, to be kept under a key.
 
+    Args:
+        key: of the texts that they were read from, and of the form that they are kept in.
+        declarations: by the operator's name.
+
+    Returns:
+        JSON in UTF-8, for :func:`parsed_from`.
+
     Raises:
         TypeError: one holds a value of a class that is none of the notation's.
     """
@@ -94,7 +101,12 @@ class Parsed:
 
 
 def parsed_from(key: str, data: bytes) -> Parsed | None:
-    """What was kept under a key; None where the key is another one, or the data are damaged."""
+    """What was kept under a key; None where the key is another one, or the data are damaged.
+
+    Args:
+        key: of the texts as they are now.
+        data: that :func:`parsed_bytes` made.
+    """
     try:
         document = json.loads(data)
         fits = document["key"] == key and isinstance(document["entries"], dict)

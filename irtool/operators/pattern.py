@@ -67,7 +67,15 @@ class Binding:
 
 
 def bound_whole(case: Case) -> Binding:
-    """The axes of a call, of which nothing is split yet. Raises ``Refused`` or ``Unsure``."""
+    """The axes of a call, of which nothing is split yet.
+
+    Args:
+        case: under a strategy of ones.
+
+    Raises:
+        Refused: MindSpore would refuse the call.
+        Unsure: an attribute or a shape that decides is not known.
+    """
     binding = _bound(case)
     _bind_results(binding)
     binding.results = [
@@ -156,7 +164,15 @@ def _bound(case: Case) -> Binding:
 
 
 def evaluate(case: Case) -> Sharding:
-    """What the rule's notation says. Raises ``Refused`` or ``Unsure``."""
+    """What the rule's notation says of a case: device matrix, tensor maps, collectives.
+
+    Args:
+        case: under a strategy or user layouts.
+
+    Raises:
+        Refused: MindSpore would refuse it.
+        Unsure: an attribute or a shape that decides is not known.
+    """
     rule = case.rule
     binding = _bound(case)
     _check_whole(binding)

@@ -52,7 +52,11 @@ class _Statement:
 
 @lru_cache(maxsize=16384)
 def operator_of(name: str) -> Operator:
-    """The entry of a primitive (a leading ``_`` does not count); ``UNKNOWN`` if there is none."""
+    """The entry of a primitive (a leading ``_`` does not count); ``UNKNOWN`` if there is none.
+
+    Args:
+        name: as a node has it, ``MatMul``, in its own letters.
+    """
     for word in (name, name.removeprefix("_")):
         entry = _entry(word)
         if entry is not None:
@@ -64,6 +68,12 @@ def akin(name: str) -> Operator:
     """The entry that a name is a variant of (``XGrad``, ``XExt``, ``XV2``), for colours.
 
     Never for an answer: variants of one name differ in what decides.
+
+    Args:
+        name: of an operator that has no entry of its own.
+
+    Returns:
+        :data:`UNKNOWN` where the name has no such ending, or nothing is called by the rest.
     """
     stem = _VARIANT.sub("", name.removeprefix("_").removeprefix("Inplace"))
     return operator_of(stem) if stem and stem != name else UNKNOWN
@@ -71,7 +81,14 @@ def akin(name: str) -> Operator:
 
 @lru_cache(maxsize=16384)
 def operator_called(word: str) -> Operator:
-    """The entry of an operator of MindSpore, or a function or method of PyTorch, in any letters."""
+    """The entry that a word means: an operator of MindSpore, a function or method of PyTorch.
+
+    Args:
+        word: in any letters; underscores and a leading ``npu`` do not count.
+
+    Returns:
+        :data:`UNKNOWN` where no entry has the word.
+    """
     index = _words()
     small = word.lower()
     stripped = small.strip("_").replace("_", "")
@@ -82,12 +99,20 @@ def operator_called(word: str) -> Operator:
 
 
 def is_framework_module(name: str) -> bool:
-    """Whether MindSpore or PyTorch has a module of this name that computes one operator."""
+    """Whether MindSpore or PyTorch has a module of this name that computes one operator.
+
+    Args:
+        name: of a class, ``LayerNorm``, in its own letters.
+    """
     return name in _modules()
 
 
 def rule_of(op: str) -> Rule | None:
-    """How a primitive is sharded, or None: MindSpore has no class for it."""
+    """How a primitive is sharded, or None: MindSpore has no class for it.
+
+    Args:
+        op: the primitive's name; a leading ``_`` does not count.
+    """
     return operator_of(op).rule
 
 
@@ -110,6 +135,10 @@ def declare(text: str, source: str = "") -> tuple[str, ...]:
     """Add what a user says of operators; it goes before what irtool says.
 
     What is not said of an operator that irtool knows stays as irtool has it.
+
+    Args:
+        text: entries in the notation of the table.
+        source: names them in errors and in listings.
 
     Returns:
         The operators that it is about.

@@ -67,7 +67,14 @@ BY_LAYOUT = "flash_attention_score_info.cc:InferSplitNumAndDevMatrixShapeByLayou
 
 
 def input_layout(case: Case) -> str:
-    """The layout of query, key and value, by name."""
+    """The layout of query, key and value by its name: ``BSH``, ``BNSD``, ….
+
+    Args:
+        case: with the attribute ``input_layout``, a name or its number in :data:`LAYOUTS`.
+
+    Raises:
+        Unsure: it is neither.
+    """
     value = case.attribute("input_layout")
     if isinstance(value, str):
         return value

@@ -34,7 +34,7 @@ def conv2d_axes(case: Case) -> str:
 
 @axes("conv3d")
 def conv3d_axes(case: Case) -> str:
-    """The same with a third image dimension, which is whole."""
+    """Batch, channels and an image of three dimensions, of which the last is whole."""
     return _axes(case, "[n {i} h w .] [{o} {i} . . .] -> [n {o} h w .] order (n i h w o)")
 
 
@@ -92,7 +92,7 @@ def convolution(case: Case, base: Base) -> Sharding:
 
 @irregular("conv3d")
 def conv3d(case: Case, base: Base) -> Sharding:
-    """The same with three image dimensions; the last one is whole."""
+    """A convolution of three image dimensions, the last one whole; input channels are summed up."""
     _check_attributes(case, 5)
     _check_channels(case, case.strategy[1][1], "c-in")
     if case.strategy[0][4] != 1:

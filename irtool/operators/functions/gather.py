@@ -46,7 +46,7 @@ def gather_axes(case: Case) -> str:
 
 @axes("index_select")
 def index_select_axes(case: Case) -> str:
-    """The same without batch dimensions."""
+    """Table and indices without batch dimensions: the axis is left to the function."""
     return _gather_axes(case, case.number("dim"), 0)
 
 

@@ -19,26 +19,48 @@ ROWS = "rows of the table are split"
 
 
 def output_strategies(case: Case) -> tuple[Shape, Shape]:
-    """The splits of a result that is added up everywhere, and of one that is scattered."""
+    """The splits of a result that is added up everywhere, and of one that is scattered.
+
+    Args:
+        case: whose strategy begins with the rows of table and indices.
+    """
     table, indices = case.strategy[:2]
     summed = indices + table[1:]
     return summed, (summed[0] * table[0], *summed[1:]) if summed else summed
 
 
 def is_whole(case: Case) -> bool:
-    """Whether the user asks for a result that is added up everywhere."""
+    """Whether the user asks for a result that is added up everywhere.
+
+    Args:
+        case: with an ``out_strategy``, or without one, which asks for nothing.
+    """
     return case.out_strategy is not None and case.out_strategy[0] == output_strategies(case)[0]
 
 
 def is_scattered(case: Case) -> bool:
-    """Whether the user asks for a scattered result."""
+    """Whether the user asks for a scattered result.
+
+    Args:
+        case: with an ``out_strategy``, or without one, which asks for nothing.
+    """
     if case.out_strategy is None or is_whole(case):
         return False
     return case.out_strategy[0] == output_strategies(case)[1]
 
 
 def check_output(case: Case, axis: int, batch: int, *, scatters: bool) -> None:
-    """The output strategy has the right form, and is one of those that MindSpore makes."""
+    """Check that the output strategy has the right form, and is one of those that MindSpore makes.
+
+    Args:
+        case: with an ``out_strategy``.
+        axis: that is looked up along, from 0.
+        batch: number of batch dimensions.
+        scatters: whether results may be scattered in this mode.
+
+    Raises:
+        Refused: MindSpore would refuse it.
+    """
     assert case.out_strategy is not None
     check_strategy(case.out_strategy, (case.call.results[0].shape or (),), case.context)
     if axis != 0 and batch != 0:
@@ -80,7 +102,12 @@ def scattered(
 
 
 def local_shape(shape: Shape, splits: Shape) -> Shape:
-    """The shape of a slice; unknown sizes stay unknown."""
+    """The shape of a slice; unknown sizes stay unknown.
+
+    Args:
+        shape: of the whole tensor; -1 for an unknown size.
+        splits: by dimension.
+    """
     return tuple(
         size if size == DYNAMIC else size // split
         for size, split in zip(shape, splits, strict=True)

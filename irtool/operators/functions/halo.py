@@ -47,13 +47,31 @@ class Image:
 
 
 def used_padding(size: int, kernel: int, stride: int, before: int, after: int) -> int:
-    """The padding behind that any window reaches: rows left over by the stride are not padded."""
+    """The padding behind that any window reaches: rows left over by the stride are not padded.
+
+    Args:
+        size: of the image dimension, in rows.
+        kernel: effective size, dilation included.
+        stride: of the window.
+        before: rows of padding in front.
+        after: rows of padding that are asked for behind.
+    """
     rest = (size + before + after - kernel) % stride
     return after - rest if rest <= after else after
 
 
 def check_output_divides(case: Case, image: Image, check: str = "") -> None:
-    """Refuse an image dimension whose output rows don't divide by its split."""
+    """Refuse an image dimension whose output rows don't divide by its split.
+
+    Args:
+        case: that refuses.
+        image: one dimension of the image.
+        check: MindSpore's file and function that refuses; empty: ``CheckHWStrategyBase`` of the
+            operator.
+
+    Raises:
+        Refused: they don't.
+    """
     if image.out % image.split:
         message = (
             f"dimension {image.dimension} of the output has size {image.out}, "
@@ -67,7 +85,15 @@ SILENT = "operator_info.cc:InferByStrategy"
 
 
 def place_of(case: Case, function: str) -> str:
-    """The log source of a check: three-dimensional convolution uses that of two dimensions."""
+    """The log source of a check: three-dimensional convolution uses that of two dimensions.
+
+    Args:
+        case: whose rule names the file.
+        function: that checks.
+
+    Returns:
+        ``FILE:FUNCTION``; :data:`SILENT` for a check of convolution that only warns.
+    """
     file = case.rule.check.partition(":")[0]
     if file not in ("conv2d_info.cc", "conv3d_info.cc"):
         return f"{file}:{function}"
@@ -75,7 +101,16 @@ def place_of(case: Case, function: str) -> str:
 
 
 def check_images(case: Case, images: list[Image], mode: int) -> None:
-    """Whether the split image dimensions can be computed with halos, or need none."""
+    """Check that the split image dimensions can be computed with halos, or need none.
+
+    Args:
+        case: that refuses.
+        images: the dimensions of the image, split or not.
+        mode: of padding: 0 explicit, 1 same, 2 valid.
+
+    Raises:
+        Refused: they can't.
+    """
     if all(image.split == 1 for image in images):
         return
     for image in images:
@@ -126,7 +161,15 @@ Needs = Callable[[Image, int], tuple[int, int]]
 
 
 def needs_of(image: Image, index: int) -> tuple[int, int]:
-    """Input rows [first, end) that slice ``index`` of the output needs, padding not cut off."""
+    """Input rows [first, end) that slice ``index`` of the output needs, padding not cut off.
+
+    Args:
+        image: a split dimension.
+        index: of the slice, from 0.
+
+    Returns:
+        ``first`` is negative, and ``end`` beyond the size, where the window reaches into padding.
+    """
     per_slice = image.out // image.split
     first, last = index * per_slice, (index + 1) * per_slice
     window = image.window
@@ -137,7 +180,17 @@ def needs_of(image: Image, index: int) -> tuple[int, int]:
 
 
 def needs_transposed(image: Image, index: int) -> tuple[int, int]:
-    """The same where the image is spread by the stride, as in the gradient of a convolution."""
+    """Input rows [first, end) that a slice needs of an image that is spread by the stride.
+
+    So it is in the gradient of a convolution, and in a transposed one.
+
+    Args:
+        image: a split dimension.
+        index: of the slice of the output, from 0.
+
+    Returns:
+        ``first`` is negative, and ``end`` beyond the size, where the window reaches past the image.
+    """
     per_slice = image.out // image.split
     window = image.window
     first = index * per_slice - window.kernel + window.before + 1
@@ -161,7 +214,18 @@ def with_halos(
     needs: Needs,
     where: tuple[TensorMap, int],
 ) -> Sharding:
-    """Add the exchange with neighbours, and what the local operator then gets."""
+    """Add the exchange with neighbours, and what the local operator then gets.
+
+    Args:
+        case: whose own rank is told what it exchanges.
+        sharding: without halos.
+        images: the dimensions that are split.
+        needs: which input rows a slice needs: :func:`needs_of` or :func:`needs_transposed`.
+        where: the image's tensor map, and its index among the tensor inputs.
+
+    Returns:
+        The sharding as it is where the own rank holds no slice of it.
+    """
     x_map, index = where
     matrix = sharding.device_matrix
     repeats = case.devices // (prod(matrix) or 1) or 1

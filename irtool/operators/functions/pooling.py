@@ -31,7 +31,7 @@ def max_pool(case: Case, base: Base) -> Sharding:
 
 @irregular("avg_pool")
 def avg_pool(case: Case, base: Base) -> Sharding:
-    """The same for the average."""
+    """The average of a window: its kernel no larger than its stride where the image is split."""
     return _pooled(case, case.numbers("kernel_size"), case.numbers("strides"))
 
 

@@ -133,7 +133,13 @@ def _gathered(case: Case) -> Sharding:
 def with_split_sum(case: Case, sharding: Sharding, check: str) -> Sharding:
     """AllReduce, or a ReduceScatter that splits the rows of the result further.
 
-    ``sharding``: without an ``out_strategy``; ``check``: the log source of refusals.
+    Args:
+        case: with an ``out_strategy`` of one row: rows and columns of the result.
+        sharding: without that, over a device matrix (m, k, n).
+        check: MindSpore's file and function that refuses.
+
+    Raises:
+        Refused: it is neither (m, n) nor (m k, n).
     """
     given = case.out_strategy
     assert given is not None
@@ -155,7 +161,7 @@ def with_split_sum(case: Case, sharding: Sharding, check: str) -> Sharding:
 
 
 def _with_batched_output(case: Case, sharding: Sharding) -> Sharding:
-    """The same with batch dimensions: MindSpore turns the strategies into layouts."""
+    """An ``out_strategy`` with batch dimensions, which MindSpore turns into a layout."""
     assert case.out_strategy is not None
     check_strategy(case.out_strategy, (case.call.results[0].shape or (),), case.context)
     given = case.out_strategy[0]

@@ -63,7 +63,7 @@ def scatter_nd_axes(case: Case) -> str:
 
 @axes("scatter_nd_masked")
 def scatter_nd_masked_axes(case: Case) -> str:
-    """The same, but they may be split."""
+    """An index points into the first dimensions of the input, which may be split."""
     return _element_axes(case, "")
 
 
