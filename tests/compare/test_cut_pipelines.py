@@ -8,43 +8,23 @@ beside them is the same step as PyTorch shows it.
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from irtool.compare.runs.comparison import RunComparison, compare_runs
-from irtool.compare.runs.sides import side_of_run
-from irtool.compare.runs.units import Settings
-from irtool.syntax.run import load_run
 from tests.compare.dumps import Entry, msprobe
+from tests.compare.executed import DATA, compared, unpack
 from tests.compare.test_layouts import Values, named
 
-ARCHIVE = Path(__file__).parent / "data" / "executed_pipeline.tar.xz"
+ARCHIVE = DATA / "executed_pipeline.tar.xz"
 SCOPE = "Default_network-WithLossCell__backbone-Net"
-
-
-def unpack(folder: Path, *names: str) -> Path:
-    with tarfile.open(ARCHIVE) as archive:
-        for member in archive.getmembers():
-            stream = archive.extractfile(member)
-            if stream is not None and member.name.startswith(names):
-                target = folder / member.name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(stream.read())
-    return folder
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    return unpack(tmp_path, "single/", "tp2pp2/")
-
-
-def compared(left: Path, right: Path) -> RunComparison:
-    sides = [side_of_run(load_run(str(path)), None) for path in (left, right)]
-    return compare_runs(sides[0], sides[1], Settings())
+    return unpack(tmp_path, ARCHIVE, begins=("single/", "tp2pp2/"))
 
 
 def files_of(run: Path, rank: int, operator: str, label: str) -> list[Path]:
@@ -118,7 +98,14 @@ def test_a_healthy_pipeline_beside_one_device(runs: Path) -> None:
 
 @pytest.mark.parametrize("sides", [("tp2pp2", "dp2pp2"), ("dp2pp2", "tp2pp2")])
 def test_two_pipelines_that_are_cut_otherwise(tmp_path: Path, sides: tuple[str, str]) -> None:
-    runs = unpack(tmp_path, "tp2pp2/", "dp2pp2/")
+    runs = unpack(
+        tmp_path,
+        ARCHIVE,
+        begins=(
+            "tp2pp2/",
+            "dp2pp2/",
+        ),
+    )
     found = compared(*(runs / side for side in sides))
     assert found.first is None
     assert not found.is_suspicious
@@ -147,7 +134,14 @@ def test_another_factor_in_the_second_stage_is_named(runs: Path) -> None:
 
 
 def test_a_wrong_slice_of_one_rank_is_named(tmp_path: Path) -> None:
-    runs = unpack(tmp_path, "tp2pp2/", "dp2pp2/")
+    runs = unpack(
+        tmp_path,
+        ARCHIVE,
+        begins=(
+            "tp2pp2/",
+            "dp2pp2/",
+        ),
+    )
     change(runs / "tp2pp2", 1, "up-Dense_MatMul", "input.1", lambda x: x[::-1].copy())
     found = compared(runs / "dp2pp2", runs / "tp2pp2")
     assert "up-Dense_MatMul" in named(found)

@@ -17,7 +17,8 @@ from irtool.compare.layouts.figures import apart, joined_figures
 from irtool.compare.layouts.slices import Cut
 from irtool.compare.runs.comparison import RunComparison
 from irtool.report.diff.runs.sentences import sentences
-from tests.compare.test_two_cuts import change, compared, named, runs  # noqa: F401 - a fixture
+from tests.compare.executed import compared
+from tests.compare.test_two_cuts import change, named, runs  # noqa: F401 - a fixture
 
 _FILE = re.compile(
     r"([^.]+)\.(.+)\.(\d+)\.(\d+)\.(\d+)\.(input|output)\.(\d+)\.[^.]+\.([^.]+)\.npy"

@@ -6,7 +6,6 @@ one process and on two (tensor parallel): its own tensor dump, and the graphs.
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,31 +14,16 @@ import pytest
 from numpy.typing import NDArray
 
 from irtool.compare.layouts.slices import Cut, best_cut, counts_of, cuts
-from irtool.compare.runs.comparison import RunComparison, compare_runs, first_case
-from irtool.compare.runs.sides import side_of_run
-from irtool.compare.runs.units import Settings
-from irtool.syntax.run import load_run
+from irtool.compare.runs.comparison import RunComparison, first_case
+from tests.compare.executed import DATA, compared, unpack
 
 Values = NDArray[np.float32]
-ARCHIVE = Path(__file__).parent / "data" / "executed_mlp.tar.xz"
+ARCHIVE = DATA / "executed_mlp.tar.xz"
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    with tarfile.open(ARCHIVE) as archive:
-        for member in archive.getmembers():
-            if member.isfile():
-                target = tmp_path / member.name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                stream = archive.extractfile(member)
-                assert stream is not None
-                target.write_bytes(stream.read())
-    return tmp_path
-
-
-def compared(runs: Path, left: str = "mlp_single", right: str = "mlp_tp2") -> RunComparison:
-    sides = [side_of_run(load_run(str(runs / name)), None) for name in (left, right)]
-    return compare_runs(sides[0], sides[1], Settings())
+    return unpack(tmp_path, ARCHIVE)
 
 
 def change(
@@ -62,7 +46,7 @@ def named(found: RunComparison) -> str:
 
 @pytest.mark.parametrize("sides", [("mlp_single", "mlp_tp2"), ("mlp_tp2", "mlp_single")])
 def test_a_healthy_run_accuses_nobody(runs: Path, sides: tuple[str, str]) -> None:
-    found = compared(runs, *sides)
+    found = compared(*(runs / name for name in sides))
     assert found.first is None
     assert not found.is_suspicious
     (unit,) = found.units
@@ -72,7 +56,7 @@ def test_a_healthy_run_accuses_nobody(runs: Path, sides: tuple[str, str]) -> Non
 
 
 def test_slices_partial_sums_and_replicas_are_told_from_each_other(runs: Path) -> None:
-    layout = compared(runs).units[0].layout
+    layout = compared(runs / "mlp_single", runs / "mlp_tp2").units[0].layout
     assert layout is not None
     run, logical = layout.logical.run, layout.logical
     up = next(op for op in run.ops if op.type == "MatMul" and "_up-Dense_MatMul" in op.name)
@@ -87,7 +71,7 @@ def test_slices_partial_sums_and_replicas_are_told_from_each_other(runs: Path) -
 def test_a_collective_is_held_against_its_own_operands(runs: Path) -> None:
     change(runs, (0, 1), "AllReduce.Default_network-WithLossCell__backbone-Mlp_down|output.0",
            lambda x: x * np.float32(0.5))  # fmt: skip
-    found = compared(runs)
+    found = compared(runs / "mlp_single", runs / "mlp_tp2")
     assert "down-Dense_AllReduce" in named(found)
     assert found.first is not None
     assert found.first.ranks == (0, 1)
@@ -100,7 +84,7 @@ def test_an_operator_of_one_run_is_shown_as_that_ones_alone(
 ) -> None:
     change(runs, (0, 1), "AllReduce.Default_network-WithLossCell__backbone-Mlp_down|output.0",
            lambda x: x * np.float32(0.5))  # fmt: skip
-    case = first_case(compared(runs, *sides))
+    case = first_case(compared(*(runs / name for name in sides)))
     assert case is not None
     cut = "right" if sides[1] == "mlp_tp2" else "left"
     assert case.only_on == cut
@@ -111,7 +95,7 @@ def test_an_operator_of_one_run_is_shown_as_that_ones_alone(
 
 def test_an_operator_of_both_runs_is_shown_in_both(runs: Path) -> None:
     change(runs, (1,), "LayerNorm.Default|input.0", lambda x: x + np.float32(1))
-    case = first_case(compared(runs))
+    case = first_case(compared(runs / "mlp_single", runs / "mlp_tp2"))
     assert case is not None
     assert case.only_on is None
     assert case.left_neighbours
@@ -121,7 +105,7 @@ def test_an_operator_of_both_runs_is_shown_in_both(runs: Path) -> None:
 def test_a_wrong_slice_is_a_parameter_that_differs_on_that_rank(runs: Path) -> None:
     change(runs, (1,), "MatMul.Default_network-WithLossCell__backbone-Mlp_up|input.1",
            lambda x: np.flip(x, 0))  # fmt: skip
-    found = compared(runs)
+    found = compared(runs / "mlp_single", runs / "mlp_tp2")
     assert "up-Dense_MatMul" in named(found)
     assert found.first is not None
     assert found.first.parameter
@@ -130,7 +114,7 @@ def test_a_wrong_slice_is_a_parameter_that_differs_on_that_rank(runs: Path) -> N
 
 def test_replicas_that_differ_are_told_with_their_rank(runs: Path) -> None:
     change(runs, (1,), "LayerNorm.Default|input.0", lambda x: x + np.float32(1))
-    found = compared(runs)
+    found = compared(runs / "mlp_single", runs / "mlp_tp2")
     assert "LayerNorm" in named(found)
     assert found.first is not None
     assert found.first.ranks == (1,)
@@ -142,7 +126,7 @@ def test_a_fault_inside_the_sharded_region_is_named(runs: Path) -> None:
         "MatMul.Default_network-WithLossCell__backbone-Mlp_down|input.0",
     ):
         change(runs, (0, 1), what, lambda x: x * np.float32(1.05))
-    assert "ReLU" in named(compared(runs))
+    assert "ReLU" in named(compared(runs / "mlp_single", runs / "mlp_tp2"))
 
 
 def test_sizes_say_into_how_many_parts_an_axis_is_cut() -> None:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,31 +14,19 @@ import pytest
 
 from irtool.compare.layouts.ranks import micro_of
 from irtool.compare.losses.series import LossRun, series
-from irtool.compare.runs.comparison import RunComparison, compare_runs
+from irtool.compare.runs.comparison import compare_runs
 from irtool.compare.runs.sides import side_of_run
 from irtool.compare.runs.units import Settings
 from irtool.syntax.run import load_run
+from tests.compare.executed import DATA, compared, unpack
 from tests.compare.test_layouts import ARCHIVE, Values, named
 
-PIPELINE = Path(__file__).parent / "data" / "executed_mlp_pp2.tar.xz"
+PIPELINE = DATA / "executed_mlp_pp2.tar.xz"
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    for path, wanted in ((ARCHIVE, "mlp_single/"), (PIPELINE, "mlp_pp2/")):
-        with tarfile.open(path) as archive:
-            for member in archive.getmembers():
-                stream = archive.extractfile(member) if member.isfile() else None
-                if stream is not None and member.name.startswith(wanted):
-                    target = tmp_path / member.name
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    target.write_bytes(stream.read())
-    return tmp_path
-
-
-def compared(runs: Path, left: str = "mlp_single", right: str = "mlp_pp2") -> RunComparison:
-    sides = [side_of_run(load_run(str(runs / name)), None) for name in (left, right)]
-    return compare_runs(sides[0], sides[1], Settings())
+    return unpack(unpack(tmp_path, ARCHIVE, begins=("mlp_single/",)), PIPELINE)
 
 
 @pytest.mark.parametrize(("times", "is_explained"), [(2.0, True), (3.0, False)])
@@ -72,7 +59,7 @@ def change(runs: Path, rank: int, tensor: str, what: Callable[[Values], Values])
 
 @pytest.mark.parametrize("sides", [("mlp_single", "mlp_pp2"), ("mlp_pp2", "mlp_single")])
 def test_a_healthy_pipeline_accuses_nobody(runs: Path, sides: tuple[str, str]) -> None:
-    found = compared(runs, *sides)
+    found = compared(*(runs / name for name in sides))
     assert found.first is None
     assert not found.is_suspicious
     (unit,) = found.units
@@ -81,7 +68,7 @@ def test_a_healthy_pipeline_accuses_nobody(runs: Path, sides: tuple[str, str]) -
 
 
 def test_micro_batches_are_joined_and_gradients_of_parameters_added_up(runs: Path) -> None:
-    found = compared(runs)
+    found = compared(runs / "mlp_single", runs / "mlp_pp2")
     layout = found.units[0].layout
     assert layout is not None
     run, logical = layout.logical.run, layout.logical
@@ -98,7 +85,7 @@ def test_a_fault_in_one_micro_batch_of_the_second_stage_is_named(runs: Path, mic
     tanh, head = f"Mlp_Tanh-op{micro}.|output.0", f"Mlp_head-Dense_MatMul-op{micro}.|input.0"
     change(runs, 1, tanh, lambda x: x * np.float32(1.05))
     change(runs, 1, head, lambda x: x * np.float32(1.05))
-    found = compared(runs)
+    found = compared(runs / "mlp_single", runs / "mlp_pp2")
     assert "Tanh" in named(found)
     assert found.first is not None
     assert found.first.ranks == (1,)
@@ -108,7 +95,7 @@ def test_another_weight_of_the_first_stage_is_a_parameter_that_differs(runs: Pat
     for micro in (0, 1):
         change(runs, 0, f"Default_network-PipelineCell_network-WithLossCell__backbone-Mlp_up-Dense"
                f"_MatMul-op{micro}.|input.1", lambda x: np.flip(x, 0))  # fmt: skip
-    found = compared(runs)
+    found = compared(runs / "mlp_single", runs / "mlp_pp2")
     assert "up-Dense_MatMul" in named(found)
     assert found.first is not None
     assert found.first.parameter
@@ -117,7 +104,7 @@ def test_another_weight_of_the_first_stage_is_a_parameter_that_differs(runs: Pat
 
 def test_what_does_not_arrive_as_it_was_sent_is_named(runs: Path) -> None:
     change(runs, 1, "Receive.Default_Receive-op0.|output.0", lambda x: x * np.float32(0.5))
-    found = compared(runs)
+    found = compared(runs / "mlp_single", runs / "mlp_pp2")
     assert "Receive-op0" in named(found)
     assert found.first is not None
     assert found.first.ranks == (1,)
@@ -128,13 +115,13 @@ def test_a_gradient_that_is_not_divided_shows_where_it_is_taken(runs: Path) -> N
     for label in ("input.1", "input.3"):  # the momentum, and the gradient that it is made of
         change(runs, 0, f"ApplyMomentum.Default_optimizer-Momentum_ApplyMomentum-op1.|{label}",
                lambda x: x * np.float32(2))  # fmt: skip
-    found = compared(runs)
+    found = compared(runs / "mlp_single", runs / "mlp_pp2")
     assert found.first is not None
     assert found.first.pair.left.type == "ApplyMomentum"
 
 
 def test_accumulated_gradients_belong_to_no_micro_batch(runs: Path) -> None:
-    found = compared(runs)
+    found = compared(runs / "mlp_single", runs / "mlp_pp2")
     layout = found.units[0].layout
     assert layout is not None
     for op in layout.logical.run.ops:

@@ -6,39 +6,22 @@ parallel; and the begin dumps of both runs.
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from irtool.compare.runs.comparison import RunComparison, compare_runs
-from irtool.compare.runs.sides import side_of_run
-from irtool.compare.runs.units import Settings
-from irtool.syntax.run import load_run
 from tests.compare.dumps import Entry, msprobe
+from tests.compare.executed import DATA, compared, unpack
 from tests.compare.test_layouts import ARCHIVE, Values, named
 
-CUT = Path(__file__).parent / "data" / "executed_mlp_cut.tar.xz"
+CUT = DATA / "executed_mlp_cut.tar.xz"
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    for path in (ARCHIVE, CUT):
-        with tarfile.open(path) as archive:
-            for member in archive.getmembers():
-                stream = archive.extractfile(member) if member.isfile() else None
-                if stream is not None:
-                    target = tmp_path / member.name
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    target.write_bytes(stream.read())
-    return tmp_path
-
-
-def compared(left: Path, right: Path) -> RunComparison:
-    sides = [side_of_run(load_run(str(path)), None) for path in (left, right)]
-    return compare_runs(sides[0], sides[1], Settings())
+    return unpack(tmp_path, ARCHIVE, CUT)
 
 
 def change(

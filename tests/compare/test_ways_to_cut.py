@@ -7,7 +7,6 @@ two pipeline stages whose loss is a sum that a number divides.
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,31 +15,16 @@ import pytest
 from numpy.typing import NDArray
 
 from irtool.compare.layouts.stages import CannotJoin, stages_of, without_own
-from irtool.compare.runs.comparison import RunComparison, compare_runs
-from irtool.compare.runs.sides import side_of_run
-from irtool.compare.runs.units import Settings
 from irtool.compare.tensors.model import Columns, Op, TensorRun
-from irtool.syntax.run import load_run
+from tests.compare.executed import DATA, compared, unpack
 
-ARCHIVE = Path(__file__).parent / "data" / "executed_ways.tar.xz"
+ARCHIVE = DATA / "executed_ways.tar.xz"
 Values = NDArray[np.float32]
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    with tarfile.open(ARCHIVE) as archive:
-        for member in archive.getmembers():
-            stream = archive.extractfile(member) if member.isfile() else None
-            if stream is not None:
-                target = tmp_path / member.name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(stream.read())
-    return tmp_path
-
-
-def compared(left: Path, right: Path) -> RunComparison:
-    sides = [side_of_run(load_run(str(path)), None) for path in (left, right)]
-    return compare_runs(sides[0], sides[1], Settings())
+    return unpack(tmp_path, ARCHIVE)
 
 
 def change(run: Path, rank: int, tensor: str, what: Callable[[Values], Values]) -> None:

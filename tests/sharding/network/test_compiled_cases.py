@@ -23,6 +23,7 @@ from irtool.sharding.why import explain_in
 from irtool.sharding.why.cause import Cause
 from irtool.sharding.why.walk import surroundings
 from tests.records import Record, records
+from tests.sharding.network.compiled import assert_predicted
 from tests.sharding.network.test_corpus import LOG
 
 HERE = Path(__file__).parent
@@ -33,15 +34,7 @@ REFUSED = records(HERE / "refused_cases.jsonl.xz")
 @pytest.mark.parametrize("name", COMPILED)
 def test_what_was_compiled_is_what_is_predicted(name: str) -> None:
     """Slices, groups, collectives, redistributions, mirrors: nothing differs."""
-    record = COMPILED[name]
-    begin = record.dump("begin")
-    report = check(begin, record.context)
-    assert report.accepted is True
-    found = compare(report, begin, record.dump("validate"))
-    assert [item.message for item in found.differences] == []
-    assert found.agrees
-    legal = sum(item.verdict == "legal" for item in report.operators)
-    assert found.matched == legal - record.removed
+    assert_predicted(COMPILED[name])
 
 
 STRATEGY = re.compile(r"in_strategy: (\((?:\([\d, ]*\)(?:, )?)+\))")
