@@ -61,6 +61,9 @@ def work_of(node: Node) -> tuple[int, int]:
 
     Args:
         node: an operator that does not communicate.
+
+    Returns:
+        Operations (a multiplication and an addition are two), then bytes.
     """
     output = node.output_type
     sizes = [item.size or 0 for item in node.input_types if item is not None]

@@ -32,7 +32,7 @@ class CompiledAs:
 
     @property
     def text(self) -> str:
-        """What happened, and what tells."""
+        """A sentence that says whose dumps these are, and by which groups that is known."""
         twice = (
             f"number {self.number} was compiled twice ({self.other} and {self.path}), and number "
             f"{self.rank} not at all"

@@ -309,7 +309,7 @@ def default_machine(target: str = "Ascend") -> Machine:
     """The built-in machine for a target: an A100 for ``GPU``, an Ascend 910B for any other.
 
     Args:
-        target: as ``device_target`` has it, in any case.
+        target: as ``device_target`` has it, in small or capital letters.
     """
     return built_in("gpu_a100" if target.upper() == "GPU" else "ascend_910b")
 

@@ -24,7 +24,7 @@ class Numbering:
     numbers: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
 
     def of(self, key: Hashable) -> int:
-        """The number of a key."""
+        """The number of a key: that of an equal key before, or the next one."""
         return self.numbers.setdefault(key, len(self.numbers))
 
 

@@ -34,7 +34,7 @@ class OwnCode:
 
     @property
     def message(self) -> str:
-        """A sentence that says so."""
+        """A sentence that says what the program's own collectives mean for a check."""
         whose = f"code of {self.library}" if self.library else "its own code"
         return (
             f"the program shards in {whose}: its graph holds its own collectives "

@@ -25,7 +25,7 @@ _END = "$END"
 
 
 class NotRun(Exception):
-    """Lark has to parse it."""
+    """A record that the quick run through the grammar does not take; Lark has to parse it."""
 
 
 class _Matches(dict[int, _Match]):

@@ -50,7 +50,7 @@ class Piece(NamedTuple):
 
 
 class Pieces:
-    """What was made of pieces."""
+    """What was made of pieces of records before, by state, rule and text."""
 
     def __init__(self) -> None:
         self._made: Aging[Movable] = Aging()

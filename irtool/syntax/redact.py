@@ -93,7 +93,7 @@ class Redaction:
         self._name(*sorted(words - own))
 
     def text_of(self, dump: Dump) -> str:
-        """The dump without what was noted."""
+        """The text of a dump with the user's names, paths and scopes replaced."""
         if not self.replaced:
             self._replace()
         text = dumps(self._bare_dump(dump))

@@ -74,7 +74,7 @@ class Contradiction:
 
     @property
     def message(self) -> str:
-        """Both, and which one counts."""
+        """A sentence with both values, who said each of them, and which one counts."""
         return (
             f"{self.key}: {shown(self.other.value)} ({self.other.origin}), but "
             f"{shown(self.used.value)} ({self.used.origin}), which counts here"

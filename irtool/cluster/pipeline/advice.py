@@ -48,7 +48,7 @@ def advise(
         chunks: pieces of the network that a stage holds already.
 
     Returns:
-        Without advice where nothing would be gained.
+        Empty where nothing is worth trying.
     """
     advice: list[Advice] = []
     now = ideal_bubble(count, micro, chunks)

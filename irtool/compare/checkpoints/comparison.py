@@ -25,7 +25,7 @@ class ComparedParameter:
 
     @property
     def differs(self) -> bool:
-        """Whether there is something to see."""
+        """Whether the two differ by more than rounding one to the other's type explains."""
         return self.difference.verdict not in ALIKE
 
 

@@ -34,7 +34,7 @@ _LEAST = 16
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two parameters that are one."""
+    """Two parameters that are one, by name on either side, and how they were found to be."""
 
     left: str
     right: str

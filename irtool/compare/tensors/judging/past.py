@@ -61,7 +61,7 @@ class Past:
     broken_differ: bool = False
 
     def remember(self, judged: Judged) -> None:
-        """What one more operator showed."""
+        """Take in what one more operator showed: operators are judged in the order of execution."""
         op, columns = judged.pair.left, self.columns
         if op.phase == "forward" and op.call:
             self.forward[op.call] = judged
