@@ -94,7 +94,12 @@ class GroupChanges:
 
 
 def group_changes(old: GroupTable, new: GroupTable) -> GroupChanges:
-    """Which groups a new plan has, and which it no longer has."""
+    """Which groups a new plan has, and which it no longer has.
+
+    Args:
+        old: groups before.
+        new: groups under the new plan; groups of the same ranks are the same.
+    """
     before = {group.ranks for group in old.groups}
     after = {group.ranks for group in new.groups}
     return GroupChanges(
@@ -110,6 +115,12 @@ def predicted_groups(network: Holdings) -> GroupTable:
     Those of the first rank of each stage, moved along the ranks of the stage, and the one of all
     devices, which MindSpore always builds. Operators are those of the forward pass, and what
     parameters need.
+
+    Args:
+        network: with what ``check`` says of each stage.
+
+    Returns:
+        small groups first.
     """
     uses: dict[Ranks, dict[str, int]] = {}
     if network.devices > 1:
@@ -161,7 +172,12 @@ def _shifted(groups: Iterable[GroupUse], devices: int, stages: int) -> list[Grou
 
 
 def tiles(steps: Ranks, ranks: range) -> list[Ranks]:
-    """The ranks cut into groups of one form; nothing if they cannot be."""
+    """The ranks cut into groups of one form; nothing if they cannot be.
+
+    Args:
+        steps: the form: distances of the members from the first one, which is 0.
+        ranks: of a stage.
+    """
     free = dict.fromkeys(ranks)
     groups: list[Ranks] = []
     while free:

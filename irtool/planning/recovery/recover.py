@@ -136,7 +136,7 @@ class Recovery(Shown):
 
     @property
     def new(self) -> Holdings:
-        """Who needs what."""
+        """Who needs what under the plan to go on with; under the old one where there is none."""
         return self.alternatives[0].plan.holdings if self.alternatives else self.old
 
     @property

@@ -72,6 +72,10 @@ def loaded(context: ParallelContext, devices: int) -> ParallelContext:
     """The context under which given strategies are loaded for another number of devices.
 
     A run that let MindSpore search would search anew: strategies that are given are propagated.
+
+    Args:
+        context: that the run was compiled under.
+        devices: to go on with.
     """
     search = "sharding_propagation" if context.searches else context.search
     return replace(context.for_devices(devices), search=search)
@@ -87,6 +91,13 @@ def given_plan(
     """A plan that somebody made: begin dumps with strategies.
 
     Operators are matched as ``irtool diff`` does it.
+
+    Args:
+        begins: begin dumps of the run, by stage.
+        old: who held what.
+        network: begin dumps of the plan, by stage.
+        context: to go on under.
+        machine: that seconds are of.
     """
     new = holdings(network, context)
     pairs: list[tuple[Node, Node]] = []
@@ -100,7 +111,14 @@ def given_plan(
 
 
 def scaled(begins: StageDumps, old: Holdings, context: ParallelContext, machine: Machine) -> Replan:
-    """Strategies of the old form, the batch scaled first."""
+    """Strategies of the old form, the batch scaled first.
+
+    Args:
+        begins: begin dumps of the run, by stage.
+        old: who held what, with what ``check`` says of each stage.
+        context: to go on under, with another number of devices.
+        machine: that seconds are of.
+    """
     plans = {
         stage: scaled_plan(
             dump, old.reports[stage], replace(context, rank=stage * context.stage_size)
@@ -117,6 +135,13 @@ def searched(
     begins: StageDumps, old: Holdings, context: ParallelContext, change: Change, machine: Machine
 ) -> Replan:
     """What the planner finds: cheapest over the steps to come, the way there included.
+
+    Args:
+        begins: begin dumps of the run, by stage.
+        old: who held what, with what ``check`` says of each stage.
+        context: to go on under, with another number of devices.
+        change: devices lost and added, and the steps that pay the way off.
+        machine: that seconds are of.
 
     Raises:
         CannotPlan: it finds nothing; the message says why.
@@ -215,7 +240,13 @@ def _replan(
 
 
 def slowest_stage(begins: StageDumps, network: Holdings, machine: Machine) -> float | None:
-    """Seconds of a step of the slowest stage; None where a part has no price."""
+    """Seconds of a step of the slowest stage; None where a part has no price.
+
+    Args:
+        begins: begin dumps by stage.
+        network: what ``check`` says of each stage.
+        machine: that seconds are of.
+    """
     seconds: list[float] = []
     for stage, report in network.reports.items():
         if not report.operators or report.accepted is False:

@@ -11,7 +11,11 @@ _MARKS = ("ps_key", "cache_enable")
 
 
 def serves_parameters(dump: Dump) -> bool:
-    """Whether an operator pushes to or pulls from a server, or is marked to."""
+    """Whether an operator pushes to or pulls from a server, or is marked to.
+
+    Args:
+        dump: of any pass.
+    """
     for node in dump.nodes():
         block = node.primitive_attributes
         marked = block is not None and any(key in block for key in _MARKS)

@@ -24,7 +24,12 @@ class LostSlice:
 
 
 def lost_slices(old: Holdings, lost: Iterable[int]) -> tuple[LostSlice, ...]:
-    """Slices all of whose holders are lost."""
+    """Slices all of whose holders are lost.
+
+    Args:
+        old: who held what.
+        lost: ranks.
+    """
     gone = set(lost)
     slices: list[LostSlice] = []
     for item in old.items:
@@ -53,7 +58,12 @@ class SurvivingSlice:
 
 
 def surviving_slices(old: Holdings, lost: Iterable[int]) -> tuple[SurvivingSlice, ...]:
-    """Slices some but not all of whose holders are lost."""
+    """Slices some but not all of whose holders are lost.
+
+    Args:
+        old: who held what.
+        lost: ranks.
+    """
     gone = set(lost)
     slices: list[SurvivingSlice] = []
     for item in old.items:
@@ -69,9 +79,15 @@ def surviving_slices(old: Holdings, lost: Iterable[int]) -> tuple[SurvivingSlice
 def common_replicas(old: Holdings) -> tuple[tuple[int, ...], ...]:
     """Ranks that MindSpore itself would restore from each other (TFT), which is coarser.
 
-    It intersects the replicas of all parameters of a rank, and gives up (the rank alone) as soon
-    as two of them are not nested, as MindSpore 2.7 does it. Ranks of which nothing is known are
-    left out.
+    It intersects the replicas of all parameters of a rank, and gives up (the rank alone) as soon as
+    two of them are not nested, as MindSpore 2.7 does it. Ranks of which nothing is known are left
+    out.
+
+    Args:
+        old: who held what.
+
+    Returns:
+        sets of ranks, each once, by the lowest rank.
     """
     common: dict[tuple[int, ...], None] = {}
     sets: dict[int, dict[frozenset[int], None]] = {}

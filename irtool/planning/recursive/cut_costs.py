@@ -126,6 +126,14 @@ def weight_of(vertices: Sequence[Vertex], place: int, row_coefficient: float) ->
 
     Products and convolutions should weigh what their cuts cost. But MindSpore reckons every one of
     them from the sizes of the graph's first vertex, so that all products weigh the same.
+
+    Args:
+        vertices: the graph.
+        place: which vertex.
+        row_coefficient: what a cut of a product's rows counts.
+
+    Raises:
+        NotSearchable: operators of this kind have no weight.
     """
     vertex, first = vertices[place], vertices[0]
     if vertex.kind is Kind.MATMUL:

@@ -77,7 +77,15 @@ class Searched:
 
 
 def searched_graph(operators: Sequence[Operator], pinned: dict[int, Strategy]) -> Searched:
-    """Build the graph, and take out what is not cut."""
+    """Build the graph, and take out what is not cut.
+
+    Args:
+        operators: in the search's order.
+        pinned: strategies that are given, by place of the operator.
+
+    Raises:
+        NotSearchable: MindSpore's search fails on an operator.
+    """
     vertices: list[Vertex] = []
     for operator in operators:
         with asking(operator.op, NotSearchable):
@@ -185,7 +193,12 @@ def _matched(large: list[int], small: list[int]) -> list[int]:
 
 
 def combined(first: Mapping4, second: Mapping4) -> Mapping4:
-    """One change of dimensions after another; where one is not known, the other stands alone."""
+    """One change of dimensions after another; where one is not known, the other stands alone.
+
+    Args:
+        first: by dimension the dimensions before it that it holds; empty: not known.
+        second: of what ``first`` gives.
+    """
     if not first or not second:
         return first or second
     mapping: list[tuple[int, ...]] = []

@@ -35,19 +35,34 @@ class Devices:
 
 
 def fitted(operator: Operator, row: Shape, devices: Devices) -> Strategy:
-    """The operator's strategy; an empty row gives empty ones."""
+    """The operator's strategy; an empty row gives empty ones.
+
+    Args:
+        operator: to be given a strategy.
+        row: into how many slices each dimension of its first tensor is cut, as a neighbour has it.
+        devices: of all stages, and of one.
+    """
     if not row:
         return tuple(() for _ in operator.inputs)
     return FITS.get(operator.search.fits, _general)(operator, row, devices)
 
 
 def unsplit(operator: Operator) -> Strategy:
-    """Nothing split."""
+    """The operator's strategy that splits nothing.
+
+    Args:
+        operator: with the shapes of its inputs.
+    """
     return tuple((1,) * len(shape) for shape in operator.inputs)
 
 
 def valid(operator: Operator, strategy: Strategy) -> Strategy:
-    """The strategy with whole dimensions in place of splits that don't divide."""
+    """The strategy with whole dimensions in place of splits that don't divide.
+
+    Args:
+        operator: with the shapes of its inputs.
+        strategy: a row an input; rows that are too short are filled up with ones.
+    """
     if operator.search.fits == "filled":
         return strategy
     rows: list[Shape] = []

@@ -25,7 +25,7 @@ class Dataset:
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
-        """Their shapes."""
+        """Shapes of the inputs that are split; ``()`` where one is not known."""
         return tuple(_shape(parameter) for parameter in self.parameters)
 
 
@@ -37,6 +37,9 @@ def inserted_datasets(analysis: Analysis) -> list[Dataset]:
     """Operators that split the inputs: of each differentiated graph, unless there is one already.
 
     Without differentiation, of the graph that uses the network's inputs.
+
+    Args:
+        analysis: of the network.
     """
     network = analysis.network
     if any(primitive(node) == DATASET for node in network.inputs):
@@ -72,7 +75,11 @@ def _is_input(parameter: GraphParameter) -> bool:
 
 
 def marked_results(analysis: Analysis) -> list[Node]:
-    """What the network gives back, where MindSpore marks it (inference)."""
+    """What the network gives back, where MindSpore marks it (inference).
+
+    Args:
+        analysis: of the network; results that cannot be cut over the devices are not marked.
+    """
     entry, context = analysis.network.entry, analysis.context
     last = context.stage == context.stages - 1
     if analysis.trains or entry is None or context.dataset is not None or not last:
@@ -93,5 +100,9 @@ def _divides(parts: int, node: Node) -> bool:
 
 
 def is_weight(parameter: GraphParameter) -> bool:
-    """Whether a parameter keeps its value from step to step."""
+    """Whether a parameter keeps its value from step to step.
+
+    Args:
+        parameter: of any graph; those of inner graphs are none.
+    """
     return parameter.declaration is not None and parameter.declaration.is_weight

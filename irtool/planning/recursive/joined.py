@@ -29,6 +29,9 @@ Parts = Mapping[Node, Source]
 def without_joined(network: Network) -> Network:
     """The network that MindSpore searches: each slice that is a part of a Concat is that part.
 
+    Args:
+        network: as the dump has it.
+
     Raises:
         NotSearchable: MindSpore takes a slice for a part that it is not.
     """

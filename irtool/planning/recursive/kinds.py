@@ -86,6 +86,9 @@ def kind_of(call: OperatorCall, devices: int) -> Kind:
 def fitting(call: OperatorCall) -> OperatorCall:
     """The call, which must have the inputs that its rule is about.
 
+    Args:
+        call: of an operator with or without a rule.
+
     Raises:
         NotSearchable: it has others; MindSpore would not compile it.
     """

@@ -104,12 +104,24 @@ class Operator:
 
 
 def operators_of(analysis: Analysis) -> list[Operator]:
-    """Everything that takes part in the search, in its order."""
+    """Everything that takes part in the search, in its order.
+
+    Args:
+        analysis: of the network.
+
+    Returns:
+        from the result back to the inputs; what MindSpore inserts before it searches is there, too.
+    """
     return _Lister(analysis).listed()
 
 
 def users_of_weights(analysis: Analysis, operators: Sequence[Operator]) -> dict[str, list[int]]:
-    """By name of a weight, the places of the operators that use it, once for each use."""
+    """By name of a weight, the places of the operators that use it, once for each use.
+
+    Args:
+        analysis: of the network.
+        operators: in the search's order.
+    """
     places = {operator.node: operator.index for operator in operators if operator.node is not None}
     weights: dict[str, list[int]] = {}
     for port in analysis.network.preorder:
@@ -159,7 +171,12 @@ def _first_listed(analysis: Analysis, node: Node, position: int) -> Node | None:
 
 
 def is_listed(analysis: Analysis, node: Node) -> bool:
-    """Whether a node takes part in the search; a Cast does, though it gets no strategy."""
+    """Whether a node takes part in the search; a Cast does, though it gets no strategy.
+
+    Args:
+        analysis: of the network.
+        node: of it.
+    """
     name = primitive(node)
     return is_sharded(analysis.network, node) and name not in TIES and name not in TRANSFERS
 
@@ -174,7 +191,7 @@ class _Lister:
     marked: dict[int, Node] = field(default_factory=dict[int, Node])
 
     def listed(self) -> list[Operator]:
-        """The list."""
+        """All operators in the search's order, each with its producers."""
         self.datasets = inserted_datasets(self.analysis)
         results = {id(node): node for node in marked_results(self.analysis)}
         size = self.analysis.context.stage_size

@@ -47,6 +47,10 @@ class Rounds:
 def cut_all(vertices: Sequence[Vertex], rounds: Rounds) -> None:
     """Cut every vertex for all devices; a pipeline takes the last cuts back.
 
+    Args:
+        vertices: the graph; the cuts of those that are not pinned are set.
+        rounds: devices, stages, and what the order and the costs depend on.
+
     Raises:
         NotSearchable: MindSpore's search fails on this graph.
     """

@@ -20,6 +20,11 @@ def follow_shared_tables(spread: Spread, users: Sequence[Sequence[int]], devices
     """A Gather takes its table as a product, a Cast or a Mul has the same weight.
 
     The last of these counts; what devices are left go to the first dimension of the indices.
+
+    Args:
+        spread: strategies so far; those of such Gathers are replaced.
+        users: places of the operators that use a weight, one list a weight.
+        devices: of all stages, and of one.
     """
     operators = spread.operators
     for places in users:
@@ -39,7 +44,13 @@ def follow_shared_tables(spread: Spread, users: Sequence[Sequence[int]], devices
 def agree_on_weights(
     spread: Spread, weights: Mapping[str, Sequence[int]], devices: Devices
 ) -> None:
-    """Every user of a weight takes it as the one that splits it most (inference)."""
+    """Every user of a weight takes it as the one that splits it most (inference).
+
+    Args:
+        spread: strategies so far; those of such users are replaced.
+        weights: places of the operators that use a weight, by its name.
+        devices: of all stages, and of one.
+    """
     for places in weights.values():
         wanted = _most_split(spread, places)
         if not wanted:

@@ -31,7 +31,23 @@ def row_from_producer(
     producer: int,
     devices: int,
 ) -> Shape:
-    """The row that an operator takes over from the result of one of its producers."""
+    """The row that an operator takes over from the result of one of its producers.
+
+    Args:
+        operators: in the search's order.
+        vertices: those that the search cut, by place.
+        strategies: chosen so far.
+        index: place of the operator.
+        producer: place of the producer.
+        devices: of a stage.
+
+    Returns:
+        into how many slices each dimension of its first tensor is cut; empty: nothing can be taken
+        over.
+
+    Raises:
+        NotSearchable: it takes a tensor of more than four dimensions from an operator that was cut.
+    """
     operator, source = operators[index], operators[producer]
     vertex = vertices.get(producer)
     if vertex is not None:
@@ -63,7 +79,20 @@ def row_from_user(
     operand: int,
     devices: int,
 ) -> Shape:
-    """The row that an operator takes over from what a user of its result wants of it."""
+    """The row that an operator takes over from what a user of its result wants of it.
+
+    Args:
+        operators: in the search's order.
+        strategies: chosen so far, the user's among them.
+        index: place of the operator.
+        user: place of the user.
+        operand: which of the user's operands is the result.
+        devices: of a stage.
+
+    Returns:
+        into how many slices each dimension of its first tensor is cut; empty: nothing can be taken
+        over.
+    """
     operator = operators[index]
     if operator.kind in (Kind.ARGUMENT, Kind.FLATTEN):
         return ()
@@ -291,7 +320,15 @@ def _truncated(size: int, divisor: int) -> int:
 
 
 def gather_row(shape: Shape, devices: int) -> Shape:
-    """A tensor cut in two again and again: its first dimension, then the largest ones."""
+    """A tensor cut in two again and again: its first dimension, then the largest ones.
+
+    Args:
+        shape: of the whole tensor.
+        devices: at which halving stops.
+
+    Returns:
+        into how many slices each dimension is cut.
+    """
     order = (
         [0, *sorted(range(1, len(shape)), key=lambda dimension: -shape[dimension])] if shape else []
     )

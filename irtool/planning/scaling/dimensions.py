@@ -272,7 +272,11 @@ ANY_CONTEXT = Context((0,), 1, target="Ascend", full_batch=True)
 
 
 def flat(tree: Tree) -> Iterator[Extent]:
-    """The tensors of a value, tuples taken apart."""
+    """The tensors of a value, tuples taken apart.
+
+    Args:
+        tree: of the value; what is no tensor is left out.
+    """
     if isinstance(tree, Extent):
         yield tree
     elif isinstance(tree, Extents):
@@ -283,7 +287,18 @@ def flat(tree: Tree) -> Iterator[Extent]:
 def aligned(
     known: Dimensions, node: Node, tensors: Sequence[Extent], outs: Sequence[Extent]
 ) -> bool:
-    """Operands and results that lie behind one another from the right; sizes of 1 are broadcast."""
+    """Operands and results that lie behind one another from the right; sizes of 1 are broadcast.
+
+    Args:
+        known: the factors of all sizes; those of one column are made equal.
+        node: the operator.
+        tensors: of its operands.
+        outs: of its results.
+
+    Returns:
+        whether they do; False as soon as two sizes of one column differ, what was made equal stays
+        so.
+    """
     widest = max((*tensors, *outs), key=lambda extent: len(extent.dimensions)).dimensions
     columns: list[Product] = [ONE] * len(widest)
     for extent in (*tensors, *outs):

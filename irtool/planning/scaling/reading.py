@@ -10,7 +10,11 @@ from irtool.sharding.network.graphs import network_of
 
 
 def dimensions_in(dump: Dump) -> Dimensions:
-    """Follow every operator of a dump."""
+    """The factors of all sizes of a dump, found by following every operator.
+
+    Args:
+        dump: a begin dump without strategies.
+    """
     known = Dimensions(network_of(dump), HANDLERS)
     for graph in dump.graphs:
         for node in graph.nodes:

@@ -74,7 +74,11 @@ class Sizes:
         return factor
 
     def factors(self, product: Product) -> Product:
-        """The same product in factors that are no products themselves."""
+        """A product's factors, those that are products themselves taken apart.
+
+        Args:
+            product: factors by number, outermost first.
+        """
         roots: list[int] = []
         for factor in product:
             root = self.root(factor)

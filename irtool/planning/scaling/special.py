@@ -25,7 +25,12 @@ from irtool.sharding.network.calls import NodeCall, literal_numbers
 
 
 def constant(call: NodeCall, position: int) -> object:
-    """The value of a constant operand."""
+    """The value of a constant operand.
+
+    Args:
+        call: of a node.
+        position: of the operand among all inputs; behind the last one there is None.
+    """
     inputs = call.call.inputs
     return inputs[position].value if position < len(inputs) else None
 
@@ -33,7 +38,7 @@ def constant(call: NodeCall, position: int) -> object:
 def _rows(
     known: Dimensions, node: Node, call: NodeCall, ins: Sequence[Extent], outs: Sequence[Extent]
 ) -> bool:
-    """The same elements in the same order."""
+    """Make the result's factors those of the operand: it holds its elements in their order."""
     before = tuple(factor for product in ins[0].dimensions for factor in product)
     after = tuple(factor for product in outs[0].dimensions for factor in product)
     known.sizes.equate(before, after, node)

@@ -78,6 +78,11 @@ def _check_heads(sizes: Mapping[str, int], roles: Roles) -> None:
 def targets_of(sizes: Sizes, roles: Roles, asked: Mapping[str, int]) -> Targets:
     """What every factor becomes.
 
+    Args:
+        sizes: the factors of the dump.
+        roles: which sizes play which role.
+        asked: new size by role, as ``--scale`` has them.
+
     Raises:
         CannotPlan: it can't be told, or does not fit.
     """

@@ -109,6 +109,10 @@ def _augment(
 def preferred(costs: Costs, second: Costs) -> tuple[int, ...]:
     """Among the assignments with the least sum of costs, one with the least sum of others.
 
+    Args:
+        costs: of each row in each column; there are no more rows than columns.
+        second: the others, of the same shape.
+
     Returns:
         The column of each row.
     """

@@ -41,6 +41,16 @@ def least_between(
     """At least the seconds of every redistribution from a layout of ``first`` to one of ``second``.
 
     Both are of one shape and of as many devices.
+
+    Args:
+        first: layouts as bits.
+        second: layouts as bits.
+        moved: bytes of an element, and whether a gradient comes back.
+        machine: whose links are used.
+        enable_alltoall: whether an AlltoAll may be used.
+
+    Returns:
+        a row for each layout of ``first``, a column for each of ``second``.
     """
     least = np.empty((len(first.place), len(second.place)))
     rows = max(1, PAIRS // max(1, len(second.place)))

@@ -188,6 +188,11 @@ def form_from(call: OperatorCall, context: Context, axes: CallAxes) -> Form | No
     """The form of a call whose axes are told.
 
     None where devices are no power of two, sizes are not known, or no axis has a form.
+
+    Args:
+        call: the operator's inputs and attributes.
+        context: devices and settings.
+        axes: of the call, as the operator's entry tells them.
     """
     stage = context.stage_size
     known = all(

@@ -117,6 +117,11 @@ class Layouts:
 def layouts_of(ref: Ref, candidates: Candidates, devices: int) -> Layouts:
     """The layouts that candidates lead to.
 
+    Args:
+        ref: which tensor of the operator.
+        candidates: what may be tried for the operator.
+        devices: of the stage.
+
     Raises:
         NoLayout: that of some candidate is not known.
     """
@@ -199,7 +204,18 @@ def _row(layout: TensorLayout, width: int) -> Ints | None:
 def least_prices(
     first: Layouts, second: Layouts, want: Want, machine: Machine, enable_alltoall: bool
 ) -> Floats:
-    """At least what each redistribution costs; 0 where nothing is known."""
+    """At least what each redistribution costs; 0 where nothing is known.
+
+    Args:
+        first: layouts that the producer may leave.
+        second: layouts that the user may take.
+        want: what is moved, and how often a step.
+        machine: whose links are used.
+        enable_alltoall: whether an AlltoAll may be used.
+
+    Returns:
+        seconds: a row for each layout of ``first``, a column for each of ``second``.
+    """
     least = np.zeros((len(first), len(second)))
     if first.place is None or second.place is None:
         sources = [first.layout(number) for number in range(len(first))]

@@ -11,6 +11,11 @@ def other_output(call: OperatorCall, strategy: Strategy, judgement: Judgement) -
     """The ``out_strategy`` that asks for the way which is not MindSpore's own; None: there is none.
 
     Whether it is legal the rule has to say.
+
+    Args:
+        call: the operator's inputs and attributes.
+        strategy: of its inputs.
+        judgement: what that strategy makes of it without an ``out_strategy``.
     """
     if len(judgement.output_layouts) != 1:
         return None

@@ -151,7 +151,15 @@ def _candidates(call: OperatorCall, context: Context, space: Space | None) -> Ca
 
 
 def count_of(call: OperatorCall, context: Context) -> int:
-    """How many combinations of splits a call has; those that need an ``out_strategy`` left out."""
+    """How many combinations of splits a call has; those that need an ``out_strategy`` left out.
+
+    Args:
+        call: the operator's inputs and attributes.
+        context: devices and settings.
+
+    Returns:
+        1 where the operator's entry tells no axes.
+    """
     call_axes = axes_of(call, context)
     if call_axes is None:
         return 1
@@ -296,7 +304,14 @@ def _scattered_splits(
 def given_candidate(
     call: OperatorCall, strategy: Strategy, out_strategy: Strategy | None, context: Context
 ) -> Candidate:
-    """A strategy that somebody wants, legal or not."""
+    """A strategy that somebody wants, legal or not.
+
+    Args:
+        call: the operator's inputs and attributes.
+        strategy: one tuple a tensor input.
+        out_strategy: of the outputs; None: none is asked for.
+        context: devices and settings.
+    """
     judgement = judge(call, strategy, context, out_strategy=out_strategy)
     return Candidate(strategy, out_strategy, judgement)
 

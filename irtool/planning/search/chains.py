@@ -137,7 +137,18 @@ def least_seconds(
     machine: Machine,
     enable_alltoall: bool,
 ) -> Floats:
-    """At least what each redistribution costs; 0 where nothing is known."""
+    """At least what each redistribution costs; 0 where nothing is known.
+
+    Args:
+        sources: layouts of one tensor.
+        targets: layouts of one tensor, of as many elements.
+        want: what is moved, and how often a step.
+        machine: whose links are used.
+        enable_alltoall: whether an AlltoAll may be used.
+
+    Returns:
+        a row for each source, a column for each target.
+    """
     least = np.zeros((len(sources), len(targets)))
     shape = common_shape(sources[0].tensor_shape, targets[0].tensor_shape)
     size = prod(sources[0].device_matrix)

@@ -13,6 +13,10 @@ def device_count_problem(count: int, context: ParallelContext) -> str:
     The number must be 1, 2, 4 or a multiple of 8 (servers hold 8; of GPUs it is asked, too), each
     stage must get as many as the next, and the double recursive search takes powers of two only
     (refusals of MindSpore 2.7).
+
+    Args:
+        count: devices of all stages.
+        context: stages, mode and search.
     """
     if count < 1:
         return "there are no devices"
@@ -29,14 +33,24 @@ def device_count_problem(count: int, context: ParallelContext) -> str:
 
 
 def legal_counts(most: int, context: ParallelContext) -> Iterator[int]:
-    """Legal numbers of devices, the largest first, none above ``most``."""
+    """Legal numbers of devices, the largest first, none above ``most``.
+
+    Args:
+        most: devices.
+        context: stages, mode and search.
+    """
     for count in range(most, 0, -1):
         if not device_count_problem(count, context):
             yield count
 
 
 def nearest_legal(count: int, context: ParallelContext) -> str:
-    """Why a number of devices is refused, and which ones near it are not; empty if it is legal."""
+    """Why a number of devices is refused, and which ones near it are not; empty if it is legal.
+
+    Args:
+        count: devices of all stages.
+        context: stages, mode and search.
+    """
     problem = device_count_problem(count, context)
     if not problem:
         return ""
@@ -45,7 +59,15 @@ def nearest_legal(count: int, context: ParallelContext) -> str:
 
 
 def near_counts(count: int, context: ParallelContext) -> tuple[int, ...]:
-    """The legal numbers of devices below and above one that is none."""
+    """The legal numbers of devices below and above one that is none.
+
+    Args:
+        count: devices of all stages.
+        context: stages, mode and search.
+
+    Returns:
+        the lower one first; either is missing where there is none near.
+    """
     less = next(legal_counts(min(count, LARGEST_WORLD), context), None)
     most = min(2 * count + 8, LARGEST_WORLD)
     more = next(

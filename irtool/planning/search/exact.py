@@ -74,7 +74,7 @@ class Memo:
     patterns: dict[Pattern, int] = field(default_factory=dict[Pattern, int])
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget all eliminations and orders."""
         self.results.clear()
         self.kept.clear()
         self.orders.clear()
@@ -146,7 +146,13 @@ def solve(
 
 
 def value_of(choices: Sequence[int], unary: Sequence[Floats], pairs: Sequence[Table]) -> float:
-    """The sum of all tables for given choices."""
+    """The sum of all tables for given choices.
+
+    Args:
+        choices: one for every variable.
+        unary: numbers by choice, by variable.
+        pairs: numbers over several variables.
+    """
     total = sum(float(values[choices[variable]]) for variable, values in enumerate(unary))
     for table in pairs:
         total += float(table.values[tuple(choices[variable] for variable in table.variables)])

@@ -98,7 +98,16 @@ def layout_pairs(old: Holdings, new: Holdings, survivors: Sequence[int]) -> list
 
 
 def local_bytes(pairs: Sequence[LayoutPair], ranks: int, devices: Sequence[int | None]) -> Numbers:
-    """Bytes that each device has already of what each new rank needs: a row a rank."""
+    """Bytes that each device has already of what each new rank needs: a row a rank.
+
+    Args:
+        pairs: parameters before and after, those that lie alike together.
+        ranks: of the new layout.
+        devices: by column the old rank of a device; None: a new device, which has nothing.
+
+    Returns:
+        whole bytes, rounded down.
+    """
     total = np.zeros((ranks, len(devices)))
     for pair in pairs:
         table, rows, columns = _shared_bytes(pair, ranks, devices)
@@ -109,7 +118,16 @@ def local_bytes(pairs: Sequence[LayoutPair], ranks: int, devices: Sequence[int |
 def bytes_in_order(
     pairs: Sequence[LayoutPair], ranks: int, devices: Sequence[int | None]
 ) -> Numbers:
-    """Bytes that each rank needs and its device has, where devices take ranks in their order."""
+    """Bytes that each rank needs and its device has, where devices take ranks in their order.
+
+    Args:
+        pairs: parameters before and after, those that lie alike together.
+        ranks: of the new layout.
+        devices: the old rank of each device; None: a new device, which has nothing.
+
+    Returns:
+        whole bytes by rank, rounded down.
+    """
     total = np.zeros(ranks)
     for pair in pairs:
         table, rows, columns = _shared_bytes(pair, ranks, devices[:ranks])

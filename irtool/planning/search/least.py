@@ -30,7 +30,17 @@ def least_anywhere(
     moved: Moved,
     machine: Machine,
 ) -> Floats:
-    """At least the seconds of each redistribution; 0 where nothing is known."""
+    """At least the seconds of each redistribution; 0 where nothing is known.
+
+    Args:
+        sources: layouts of one tensor.
+        targets: layouts of one tensor, of as many elements.
+        moved: bytes of an element, and whether a gradient comes back: then both ways count.
+        machine: whose links are used.
+
+    Returns:
+        a row for each source, a column for each target.
+    """
     least = np.zeros((len(sources), len(targets)))
     if any(size <= 0 for layout in (*sources, *targets) for size in layout.tensor_shape):
         return least

@@ -70,7 +70,11 @@ class LinkTable:
             self.exact[a, b] = True
 
     def with_share(self, share: Floats) -> LinkTable:
-        """The same prices, what is asked for included, shared in another way."""
+        """A table of these prices, those asked for later included, shared in another way.
+
+        Args:
+            share: by layout that is wanted, which part of the price one user pays.
+        """
         return LinkTable(self.sources, self.targets, self.want, self.prices, self.exact, share)
 
     def renew(self) -> None:
@@ -95,7 +99,11 @@ class PricedLink:
 
 
 def result_of(link: Link) -> object:
-    """Equal for links that bring one result alike: what they redistribute is made once."""
+    """Equal for links that bring one result alike: what they redistribute is made once.
+
+    Args:
+        link: an edge, or a Reshape, whose result is its own.
+    """
     if link.keep_reshape:
         return id(link)
     edge = link.edge
@@ -104,25 +112,48 @@ def result_of(link: Link) -> object:
 
 
 def brought(holder: Node, position: int) -> object:
-    """What stands behind an operand: the same object each time one asks."""
+    """What stands behind an operand: the same object each time one asks.
+
+    Args:
+        holder: a node.
+        position: of the operand; where it may mean several nodes, the likeliest.
+    """
     source = holder.inputs[position]
     return source.likely if isinstance(source, AmbiguousReference) else source
 
 
 def end_of(ref: Ref) -> tuple[str, int]:
-    """Which tensor of an operator."""
+    """Which tensor of an operator.
+
+    Args:
+        ref: a tensor whose layout the operator decides.
+
+    Returns:
+        ``input`` or ``output``, and its number.
+    """
     return ref.side, ref.index
 
 
 def want_of(link: Link) -> Want:
-    """What a link moves."""
+    """What a link moves.
+
+    Args:
+        link: an edge, or a Reshape.
+    """
     return Want(link.element, link.gradient, link.keep_reshape, link.is_bool, link.runs)
 
 
 def price_of(
     chains: Chains, link: Link, first: Judgement | None, second: Judgement | None
 ) -> float:
-    """Seconds of a link between operators that are judged like this; infinite where unknown."""
+    """Seconds of a link between operators that are judged like this; infinite where unknown.
+
+    Args:
+        chains: prices of redistributions.
+        link: an edge, or a Reshape.
+        first: judgement of the operator at its source; None: nobody decides how that end lies.
+        second: of the one at its target.
+    """
     source, target = link.source.of(first), link.target.of(second)
     if source is None or target is None:
         return inf

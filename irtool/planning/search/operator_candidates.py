@@ -110,7 +110,14 @@ class OperatorCandidates:
 
 
 def kind_of(judged: Judged) -> object:
-    """Equal for operators that are called alike."""
+    """Equal for operators that are called alike.
+
+    Args:
+        judged: an operator with its call.
+
+    Returns:
+        something hashable; an operator whose attributes cannot be hashed is of a kind of its own.
+    """
     call = judged.call.call
     try:
         shown = tuple((item, type(item.value)) for item in call.inputs)
@@ -128,6 +135,11 @@ def _refusal(node: Node, judgement: Judgement) -> str:
 
 
 def index_of(candidates: Candidates, given: Given | None) -> int | None:
-    """Where what the dump has stands among the candidates, if it does."""
+    """Where what the dump has stands among the candidates, if it does.
+
+    Args:
+        candidates: what may be tried for the operator.
+        given: what the dump has; None: nothing, and only a single candidate is taken for it.
+    """
     index = None if given is None else candidates.places.get(given)
     return 0 if index is None and len(candidates) == 1 else index

@@ -59,7 +59,12 @@ def paid_once(items: Sequence[PricedLink], keep: Sequence[Ints] | None = None) -
 
 
 def seconds_of_links(model: Model, choices: Sequence[int]) -> float:
-    """What all redistributions between operators cost under some choices, each paid for once."""
+    """What all redistributions between operators cost under some choices, each paid for once.
+
+    Args:
+        model: the tables of the network; prices that were not asked for yet are lower bounds.
+        choices: a candidate for every variable.
+    """
     total = 0.0
     paid: set[object] = set()
     for item in model.links:

@@ -57,13 +57,26 @@ def _numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
 
 
 def runs(mask: Ints, cuts: Ints, count: int) -> tuple[Ints, int]:
-    """Which of ``count`` bits are set, and between which neighbours among them a cut lies."""
+    """Which of ``count`` bits are set, and between which neighbours among them a cut lies.
+
+    Args:
+        mask: bits by pair of layouts.
+        cuts: bits below which an axis of devices ends, in a shape that broadcasts to the masks.
+        count: bits of a device's number.
+
+    Returns:
+        a number for each mask, equal where both are; and how many numbers there may be.
+    """
     digits = _digits(count)
     return digits[mask] + digits[mask & (mask << 1) & cuts], 3**count
 
 
 def row_kinds(*columns: Ints | Bools) -> tuple[Ints, int]:
-    """Rows that agree in all columns, as numbers; how many kinds there are."""
+    """Rows that agree in all columns, as numbers; how many kinds there are.
+
+    Args:
+        *columns: arrays of as many rows each.
+    """
     table = np.ascontiguousarray(np.column_stack(columns))
     number: dict[bytes, int] = {}
     kinds = [number.setdefault(row.tobytes(), len(number)) for row in table]

@@ -139,6 +139,10 @@ def _beside(
 def planned_context(context: ParallelContext, devices: int) -> ParallelContext:
     """The context that a plan is checked and loaded under.
 
+    Args:
+        context: that the dump was compiled under.
+        devices: to plan for, of all stages.
+
     Raises:
         CannotPlan: MindSpore does not take that many devices.
     """
@@ -155,7 +159,12 @@ def planned_context(context: ParallelContext, devices: int) -> ParallelContext:
 
 
 def plain_dump(dump: Dump, keep: Set[Node] = frozenset()) -> Dump:
-    """The dump without the strategies that stand behind statements, but for some nodes."""
+    """The dump without the strategies that stand behind statements, but for some nodes.
+
+    Args:
+        dump: a begin dump; it is not changed, and attributes of primitives stay.
+        keep: nodes of it whose strategies stay.
+    """
 
     def item_of(item: Item | Graph) -> Item | Graph:
         if not isinstance(item, Graph):
@@ -191,6 +200,11 @@ def pins(
 ) -> dict[Node, Given]:
     """Strategies that somebody wants, by node without strategies.
 
+    Args:
+        problem: the network to plan.
+        given: strategies by node of the dump.
+        outs: an ``out_strategy`` to some of them.
+
     Raises:
         CannotPlan: a node takes no strategy.
     """
@@ -204,7 +218,14 @@ def pins(
 
 
 def configured(problem: Problem) -> dict[Node, Given]:
-    """Strategies that users gave: those of the primitives' attributes."""
+    """Strategies that users gave: those of the primitives' attributes.
+
+    Args:
+        problem: the network to plan.
+
+    Returns:
+        by node without strategies.
+    """
     return {
         node: (judged.wanted.strategy, judged.wanted.out_strategy)
         for node, judged in problem.structure.calls.items()
@@ -236,6 +257,10 @@ def left_alone(problem: Problem, nodes: Set[Node]) -> dict[Node, Given]:
 
 def outside(problem: Problem, region: set[Node]) -> dict[Node, Given]:
     """What the dump has outside of a region (nodes without strategies).
+
+    Args:
+        problem: the network to plan.
+        region: nodes that may change.
 
     Raises:
         CannotPlan: something there has no strategy, so that nothing can be frozen.

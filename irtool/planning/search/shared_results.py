@@ -50,7 +50,11 @@ class Lowered:
 
 
 def lowered(model: Model) -> Lowered | None:
-    """Prices that no plan is below; None: those of the model are such prices."""
+    """Prices that no plan is below; None: those of the model are such prices.
+
+    Args:
+        model: the tables of the network.
+    """
     results: dict[object, list[PricedLink]] = {}
     for item in model.links:
         results.setdefault(result_of(item.link), []).append(item)

@@ -25,7 +25,15 @@ from irtool.planning.search.tables import Model
 
 
 def seconds_above(model: Model, choices: Sequence[int]) -> float:
-    """What some choices cost more than the tables say: starts that nobody paid whole."""
+    """What some choices cost more than the tables say: starts that nobody paid whole.
+
+    Args:
+        model: the tables of the network.
+        choices: a candidate for every variable.
+
+    Returns:
+        seconds for one micro-batch.
+    """
     paid = model.constant_part
     due = {start.bucket: start.seconds for start in model.constant_starts}
     times = model.structure.micro_batches
@@ -49,7 +57,13 @@ class Case:
 
 
 def unpaid(model: Model, choices: Sequence[int], case: Case) -> BucketKey | None:
-    """The bucket of some choices of whose start most is not paid for yet; None: all are paid."""
+    """The bucket of some choices of whose start most is not paid for yet; None: all are paid.
+
+    Args:
+        model: the tables of the network.
+        choices: a candidate for every variable.
+        case: whose open buckets are paid for.
+    """
     left: dict[BucketKey, float] = {}
     for weights, choice in zip(model.starts, choices, strict=True):
         for weight in weights:
@@ -65,7 +79,12 @@ def unpaid(model: Model, choices: Sequence[int], case: Case) -> BucketKey | None
 
 
 def model_of_case(model: Model, case: Case) -> Model:
-    """The model of the plans of a case: no plan of it costs less than what its tables say."""
+    """The model of the plans of a case: no plan of it costs less than what its tables say.
+
+    Args:
+        model: the tables of the network.
+        case: which buckets no plan uses, and which are paid for in any case.
+    """
     times = model.structure.micro_batches
     known = _starts(model)
     made: dict[tuple[int, int], Floats] = {}

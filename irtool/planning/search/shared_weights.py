@@ -46,7 +46,10 @@ Numbered: TypeAlias = tuple[tuple[Ints, ...], tuple[Floats, ...], Floats]
 def numbered(users: Sequence[Layouts]) -> Numbered:
     """Layouts of a weight as numbers, by user and candidate: -1 where not all users can have it.
 
-    And tables of candidates and numbers: 0 where they fit; and a 0 for each number.
+    And tables of candidates and numbers: 0 where they fit, infinity where not; and a 0 a number.
+
+    Args:
+        users: the weight's layouts under the candidates of each operator that uses it.
     """
     common = set(users[0].keys).intersection(*(user.keys for user in users[1:]))
     number = {

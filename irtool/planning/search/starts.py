@@ -32,7 +32,15 @@ class WeightStarts:
 
 
 def starts_of(cost: WeightCost, machine: Machine) -> tuple[Start, ...]:
-    """What of common starts a weight pays, as the tables count it."""
+    """What of common starts a weight pays, as the tables count it.
+
+    Args:
+        cost: of the weight under one layout.
+        machine: whose links are used.
+
+    Returns:
+        one entry for each of its collectives that can be fused.
+    """
     starts: list[Start] = []
     for communication in (*cost.mirrors, *cost.shared):
         key = bucket_key(communication.launch)

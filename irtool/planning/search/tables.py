@@ -597,6 +597,11 @@ def kept_bytes(structure: Structure, node: Node, judgement: Judgement) -> float:
 
     Where a reader wants another layout it is the redistributed copy that stays, which only a plan
     of the whole network tells (:func:`irtool.planning.plans.step.kept.kept_in`).
+
+    Args:
+        structure: of the network.
+        node: the operator.
+        judgement: its slices under a strategy; those of unknown size are left out.
     """
     judged = structure.calls[node]
     results = judged.call.call.results

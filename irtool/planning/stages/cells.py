@@ -81,7 +81,11 @@ class StageCells:
 
 
 def stage_cells(structure: Structure) -> StageCells:
-    """The cells of a network without strategies."""
+    """The cells of a network without strategies.
+
+    Args:
+        structure: of the network.
+    """
     network = network_of(structure.dump)
     order = list(_order(network))
     cells = _cells(structure, order)

@@ -44,7 +44,7 @@ class CellFigures:
         return self.weights + self.gradients + self.states
 
     def seconds(self, micro_batches: int) -> float:
-        """Of a step."""
+        """Seconds of a step of so many micro-batches."""
         return micro_batches * (self.forward + self.backward) + self.once
 
 
@@ -116,7 +116,16 @@ def _forward(item: CostItem, gradient: bool) -> float:
 
 
 def sent_by_flow(made: Plan, structure: Structure, cells: StageCells) -> list[int]:
-    """Bytes that one device hands on of each result, for one micro-batch."""
+    """Bytes that one device hands on of each result, for one micro-batch.
+
+    Args:
+        made: a plan of the network.
+        structure: of the dump without strategies.
+        cells: of that dump.
+
+    Returns:
+        one number for each of ``cells.flows``.
+    """
     pairs = zip(structure.dump.nodes(), made.dump.nodes(), strict=True)
     twins = dict(pairs)
     return [_sent(made, twins, flow) for flow in cells.flows]
@@ -137,7 +146,13 @@ def _sent(made: Plan, twins: Mapping[Node, Node], flow: Flow) -> int:
 
 
 def of_micro_batches(cost: StepCost, count: int, memory: MemoryCost) -> StepCost:
-    """The work of a step of so many micro-batches; weights count once."""
+    """The work of a step of so many micro-batches; weights count once.
+
+    Args:
+        cost: of one micro-batch.
+        count: micro-batches.
+        memory: of a device in such a step.
+    """
     items = tuple(
         item if item.kind in ("weight", "other") else run(item, count) for item in cost.items
     )

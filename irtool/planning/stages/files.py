@@ -26,7 +26,14 @@ Rows = list[list[int]]
 
 
 def staged_cells(plan: StagedPlan) -> dict[str, int]:
-    """Scopes of the cells whose ``pipeline_stage`` is set: the outermost of one stage each."""
+    """Scopes of the cells whose ``pipeline_stage`` is set: the outermost of one stage each.
+
+    Args:
+        plan: of a pipeline.
+
+    Returns:
+        the stage by scope; empty for one stage.
+    """
     owner: dict[str, set[int]] = {}
     for number, stage in enumerate(plan.stages):
         for scope in stage.scopes:
@@ -43,7 +50,11 @@ def staged_cells(plan: StagedPlan) -> dict[str, int]:
 
 
 def unsaid_scopes(plan: StagedPlan) -> list[str]:
-    """Scopes of operators that stand in no cell with a stage of its own."""
+    """Scopes of operators that stand in no cell with a stage of its own.
+
+    Args:
+        plan: of a pipeline.
+    """
     cells = staged_cells(plan)
     scopes = dict.fromkeys(scope for stage in plan.stages for scope in stage.scopes)
     return [scope for scope in scopes if not _inside(scope, cells) and scope.count("/")]

@@ -411,7 +411,14 @@ class PipelineMaker:
 
 
 def whole_figures(parameter: Parameter) -> CellFigures:
-    """A weight that is not cut, with gradient and states."""
+    """A weight that is not cut, with gradient and states.
+
+    Args:
+        parameter: the weight.
+
+    Returns:
+        bytes of one device; its seconds are not counted.
+    """
     count = prod(parameter.weight.shape)
     size = count * parameter.element
     return CellFigures(weights=size, gradients=size, states=int(count * parameter.states))

@@ -27,7 +27,12 @@ from irtool.sharding.network.sharded_nodes import primitive
 
 
 def dataset_splits(context: ParallelContext) -> int:
-    """Into how many parts the dataset cuts a batch over the devices of a stage."""
+    """Into how many parts the dataset cuts a batch over the devices of a stage.
+
+    Args:
+        context: ``full_batch`` and ``dataset_strategy`` decide; of the latter the largest cut of a
+            first dimension.
+    """
     if isinstance(context.dataset, tuple):
         rows = [row if isinstance(row, tuple) else row.strategy for row in context.dataset]
         return max((row[0] for row in rows if row), default=1)
@@ -49,7 +54,11 @@ def default_micro_batches(dump: Dump, stages: int, splits: int = 1) -> int:
 
 
 def batch_of(dump: Dump) -> int:
-    """What the first dimensions of all inputs can be divided by; 0 where none is known."""
+    """What the first dimensions of all inputs can be divided by; 0 where none is known.
+
+    Args:
+        dump: a begin dump.
+    """
     network = network_of(dump)
     return gcd(*(shape[0] for _, shape in _inputs(network) if shape and shape[0] > 0), 0)
 

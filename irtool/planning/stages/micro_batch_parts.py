@@ -255,7 +255,11 @@ def _splits(
 
 
 def is_cut(part: Parts) -> bool:
-    """Whether anything of a value is divided."""
+    """Whether anything of a value is divided.
+
+    Args:
+        part: how a tensor is divided, None where it is not; of a tuple of values one for each.
+    """
     return any(map(is_cut, part)) if isinstance(part, tuple) else part is not None
 
 

@@ -36,7 +36,7 @@ class PlannedStage:
 
     @property
     def bytes(self) -> int:
-        """Of a device."""
+        """Bytes that a device of the stage holds."""
         return self.static_bytes + self.activation_bytes
 
 

@@ -78,7 +78,7 @@ class ElasticPlan(Shown):
 
     @property
     def point(self) -> Point:
-        """The chosen one."""
+        """The plan that was chosen, as a point with its costs."""
         return self.points[self.chosen]
 
     @property

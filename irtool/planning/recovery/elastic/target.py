@@ -73,7 +73,15 @@ class Point:
 
 
 def best_over(points: Sequence[Point], bandwidth: float) -> tuple[tuple[float, float] | None, ...]:
-    """For which horizons, from 1 to endless, each point is the cheapest; None: for none."""
+    """For which horizons, from 1 to endless, each point is the cheapest; None: for none.
+
+    Args:
+        points: plans to choose from.
+        bandwidth: bytes a second at which a device fetches.
+
+    Returns:
+        the first and the last step count of each, in the order of the points.
+    """
     costs = [(point.seconds, point.seconds_before(bandwidth)) for point in points]
     horizons: list[tuple[float, float] | None] = []
     for index, (step, before) in enumerate(costs):
@@ -101,7 +109,7 @@ class Stage:
 
     @property
     def model(self) -> Model:
-        """That is searched."""
+        """The tables that are searched."""
         return self.search.model
 
 
@@ -184,6 +192,16 @@ def target_of(
 ) -> Target:
     """The search for some number of devices.
 
+    Args:
+        begins: begin dumps by stage.
+        context: that the run was compiled under.
+        machine: that its costs are of.
+        old: who held what.
+        count: devices of the new plan.
+        devices: by new rank the old rank whose device plays it; None: a new device.
+        pinned: strategies that must be, by node of the begin dumps.
+        effort: how much is looked at.
+
     Raises:
         CannotPlan: nothing is known of what ran.
     """
@@ -244,5 +262,9 @@ def _fitted(problem: Problem) -> dict[Node, Given]:
 
 
 def fetch_bandwidth(machine: Machine) -> float:
-    """Bytes a second at which a device fetches: the slowest of its links."""
+    """Bytes a second at which a device fetches: the slowest of its links.
+
+    Args:
+        machine: with its links.
+    """
     return min(level.bandwidth for level in machine.levels)
