@@ -13,5 +13,8 @@ def is_accepted(facts: CompilationFacts) -> bool:
 
     It writes ``step_parallel_end`` when it is done, and ``validate`` comes after it: a compilation
     that it refused has neither.
+
+    Args:
+        facts: of one compilation, with the dumps of it that are there.
     """
     return facts.of_kind("validate") is not None or facts.of_kind("end") is not None

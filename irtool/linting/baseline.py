@@ -36,6 +36,9 @@ class Known:
 def read_baseline(text: str) -> tuple[Known, ...]:
     """The entries of a baseline file.
 
+    Args:
+        text: of the file, JSON.
+
     Raises:
         OlderBaseline: it is of an earlier irtool.
         BaselineError: it is none.
@@ -70,7 +73,12 @@ def _known(item: object) -> Known:
 def write_baseline(findings: Iterable[Finding], others: Iterable[Known] = ()) -> str:
     """A baseline of these findings: an entry a line, in an order that makes small differences.
 
-    ``others`` are entries that stay as they are.
+    Args:
+        findings: with their fingerprints.
+        others: entries of an earlier baseline that stay as they are.
+
+    Returns:
+        The text of the file, JSON.
     """
     entries = [*map(_entry, findings), *others]
     entries.sort(key=lambda entry: (entry.code, entry.what, entry.fingerprint))
@@ -90,7 +98,16 @@ def _entry(finding: Finding) -> Known:
 def apply_baseline(
     findings: Sequence[Finding], known: Sequence[Known], codes: Iterable[str]
 ) -> tuple[list[Finding], tuple[str, ...]]:
-    """Mark what is known; and tell entries that nothing matched, of rules that were run."""
+    """Mark what is known, and tell entries that nothing matched, of rules that were run.
+
+    Args:
+        findings: with their fingerprints; suppressed ones stay as they are.
+        known: the entries of the baseline.
+        codes: of the rules that were run; entries of others are not called stale.
+
+    Returns:
+        The findings in their order, and the stale entries as ``CODE WHAT``.
+    """
     fingerprints = {entry.fingerprint for entry in known}
     seen = {finding.fingerprint for finding in findings}
     marked = [

@@ -165,6 +165,10 @@ class Exceeded:
 def read_budget(table: Mapping[str, object]) -> tuple[Limit, ...]:
     """The limits of a table ``[gate.budget]``, with those of its ``rank`` and ``stage`` tables.
 
+    Args:
+        table: as ``irtool.toml`` has it: measures, and ``rank`` and ``stage`` tables of such by
+            number.
+
     Raises:
         BudgetError: a key is none, or a value makes no sense.
     """
@@ -188,6 +192,13 @@ def read_limit(
     measure: str, value: object, rank: int | None = None, stage: int | None = None
 ) -> Limit:
     """One limit: ``30 GiB``, ``0.2``, ``+5%``.
+
+    Args:
+        measure: a key of :data:`MEASURES`, with ``-`` or ``_``.
+        value: an amount with or without a unit; with ``+`` before it, what the golden build costs
+            is added.
+        rank: that it is for; None: all.
+        stage: that it is for; None: all.
 
     Raises:
         BudgetError: the measure does not exist, or the value makes no sense.
@@ -294,7 +305,13 @@ def _members(ranks: tuple[int, ...] | None, peer: int | None) -> tuple[int, ...]
 
 
 def exceeded(limits: Sequence[Limit], new: Measured, golden: Measured | None) -> Iterator[Exceeded]:
-    """Limits that a build is above, in their order."""
+    """Limits that a build is above, in their order.
+
+    Args:
+        limits: those of other ranks and stages are passed over.
+        new: what the build costs; a measure that is missing exceeds nothing.
+        golden: what the golden build costs; None: there is none, and relative limits say nothing.
+    """
     for limit in limits:
         if not applies(limit, new):
             continue

@@ -10,7 +10,14 @@ from irtool.operators.table import operator_of
 
 
 def rates(node: Node) -> Iterator[tuple[str, float]]:
-    """Constants of an operator that are no whole numbers, with what they are called."""
+    """The floating-point constants of an operator, each with what it is called.
+
+    Args:
+        node: whose operands and attributes are asked.
+
+    Returns:
+        Operands first, by the operator's name for them or as ``operand 2``, then attributes.
+    """
     for place, operand in enumerate(node.operands):
         value = number(operand)
         if value is not None:
@@ -23,7 +30,11 @@ def rates(node: Node) -> Iterator[tuple[str, float]]:
 
 
 def number(operand: Value) -> float | None:
-    """The one float that an operand is; None for anything else."""
+    """The one float that an operand is; None for anything else.
+
+    Args:
+        operand: a scalar, or a tensor of one element.
+    """
     if isinstance(operand, TensorLiteral):
         if not operand.dtype.startswith(("Float", "BFloat")):
             return None

@@ -53,7 +53,13 @@ def lint_compilation(
 
 
 def lint_run(facts: RunFacts, rules: Sequence[Rule], where: Predicate | None = None) -> Linted:
-    """Findings of the rules that look at several ranks together."""
+    """Findings of the rules that look at several ranks together.
+
+    Args:
+        facts: the ranks of the run; of fewer than two every such rule is silenced.
+        rules: which; those that look at one dump are passed over.
+        where: which nodes; findings about no node are left out then.
+    """
     made = _Pass(where)
     for rule in rules:
         if not isinstance(rule, RunRule):

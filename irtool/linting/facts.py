@@ -164,7 +164,7 @@ class DumpFacts:
 
     @cached_property
     def dump(self) -> Dump:
-        """The model."""
+        """The model of the dump, read when it is first asked for."""
         return self._load()
 
     @property

@@ -21,6 +21,9 @@ def folded(findings: Iterable[Finding]) -> list[Finding]:
     gradient of a line of which it says something as grave belongs to that: who changes the line
     changes both.  Suppressed findings are left as they are, so that each keeps the comment or
     setting that answers for it.
+
+    Args:
+        findings: of one dump, in their order.
     """
     groups: dict[object, list[Finding]] = {}
     for number, finding in enumerate(findings):

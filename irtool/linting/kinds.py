@@ -19,18 +19,28 @@ _AFTER_PARALLEL = "semi_auto_parallel_run_once_only"
 
 
 def kind_of_name(name: str) -> DumpKind:
-    """By the name of the pass that it was taken after."""
+    """The kind of a dump by the name of the pass that it was taken after; ``other`` for most.
+
+    Args:
+        name: of the pass, ``step_parallel_begin``.
+    """
     return _BY_NAME.get(name, "other")
 
 
 def kind_of_dump(dump: Dump) -> DumpKind:
-    """By what is in it, for files whose name says nothing.
+    """The kind of a dump by what is in it, for files whose name says nothing.
 
     While the gradient is still to be taken (calls of ``J``), or where there is none: with
     collectives it is like ``step_parallel_end``, with strategies and no collectives like
     ``step_parallel_begin``.  Where the header says that the parallel pass is done, or with
     backward nodes or an optimizer, it is like ``validate``; so is any other graph whose types are
     known.
+
+    Args:
+        dump: of any pass.
+
+    Returns:
+        ``other`` for a graph without types, strategies and collectives.
     """
     if dump.properties.get(_AFTER_PARALLEL) == "1":
         return "validate"

@@ -62,10 +62,18 @@ def slots(nodes: Iterable[Node]) -> tuple[Slot, ...]:
 
 
 def layer_number(layer: str) -> tuple[int, ...]:
-    """Numbers in a layer's name, by which layers stand in order."""
+    """Numbers in a layer's name, by which layers stand in order.
+
+    Args:
+        layer: ``layers.12``, whose number is (12,).
+    """
     return tuple(int(text) for text in _DIGITS.findall(layer))
 
 
 def kind_of(layer: str) -> str:
-    """``layers.#`` for ``layers.12``."""
+    """The name of a layer with its numbers left out: ``layers.#`` for ``layers.12``.
+
+    Args:
+        layer: its name.
+    """
     return _DIGITS.sub("#", layer)

@@ -35,7 +35,11 @@ class FindingPlace:
 
 
 def located(finding: Finding) -> Finding:
-    """A finding with the place, scope and lines of Python of its subject, if it has one."""
+    """A finding with the place, scope and lines of Python of its subject, if it has one.
+
+    Args:
+        finding: about a node, a parameter, or nothing in a graph.
+    """
     subject = finding.subject
     if isinstance(subject, Node):
         place = node_place(subject)
@@ -55,7 +59,12 @@ def located(finding: Finding) -> Finding:
 
 
 def placed(finding: Finding, facts: DumpFacts) -> Finding:
-    """What a rule found while it looked at a dump: with its file and rank, without the model."""
+    """What a rule found while it looked at a dump: with its file and rank, without the model.
+
+    Args:
+        finding: that a rule made.
+        facts: of the dump that it looked at.
+    """
     rank = facts.rank if finding.rank is None else finding.rank
     return replace(
         finding,
@@ -85,6 +94,12 @@ def user_frames(node: Node) -> tuple[SourceLine, ...]:
     """The user's lines of Python that made a node, outermost call first.
 
     A gradient that MindSpore's own Python computes belongs to the line of its forward node.
+
+    Args:
+        node: of any dump.
+
+    Returns:
+        Without MindSpore's own lines; empty where the dump shows none of the user's.
     """
     comments = node.comments
     return _user_lines(comments.locations) or _user_lines(comments.forward_locations)
@@ -176,6 +191,11 @@ def parameter_place(parameter: GraphParameter) -> FindingPlace:
 
 
 def related_place(message: str, node: Node) -> RelatedPlace:
-    """Another node that a finding is about."""
+    """Another node that a finding is about.
+
+    Args:
+        message: what the node has to do with the finding.
+        node: of any dump.
+    """
     place = node_place(node)
     return RelatedPlace(message, place.file, place.line, place.column, node.id)

@@ -210,6 +210,10 @@ def _text(value: object, place: str) -> str:
 def chosen_rules(settings: Settings, rules: Mapping[str, RuleEntry]) -> list[Rule]:
     """The rules that the settings turn on, with their severities and thresholds.
 
+    Args:
+        settings: of the file, with those of the command line.
+        rules: all that there are, by code.
+
     Raises:
         SettingsError: a code, a name or a threshold does not exist.
         RegistryError: a rule cannot be loaded.
@@ -241,6 +245,11 @@ def chosen_rules(settings: Settings, rules: Mapping[str, RuleEntry]) -> list[Rul
 
 def expanded(codes: Iterable[str], rules: Mapping[str, RuleEntry], place: str) -> frozenset[str]:
     """Full codes of codes, prefixes and names.
+
+    Args:
+        codes: as a person writes them: ``STR001``, ``STR``, ``illegal-strategy``.
+        rules: all that there are, by code.
+        place: the setting or option that names them, for the message.
 
     Raises:
         SettingsError: one does not exist.
@@ -351,6 +360,10 @@ class Overrides:
 
 def overridden(settings: Settings, by: Overrides) -> Settings:
     """Settings with what the command line says beside them.
+
+    Args:
+        settings: of the file.
+        by: what the command line says, which goes before the file or adds to it.
 
     Raises:
         SettingsError: a severity does not exist, or a path is not mapped to another.

@@ -226,6 +226,15 @@ def apply_ignores(
     """Mark findings that ``per-scope-ignores`` and ``per-file-ignores`` answer for.
 
     A scope is a part of a scope (``layers.1`` is not in ``layers.10``), or a pattern with ``*``.
+
+    Args:
+        findings: in their order.
+        settings: with the ignores.
+        rules: all that there are, by code.
+        name_of: gives the name of a finding's file that patterns are matched with.
+
+    Raises:
+        SettingsError: a code does not exist.
     """
     scopes = [
         (pattern, expanded(codes, rules, f"per-scope-ignores.{pattern}"))

@@ -42,7 +42,11 @@ class TrendLine:
 
 
 def trend_lines(text: str) -> list[TrendLine]:
-    """The lines of a trend file, empty ones left out; what is no build stays as it is."""
+    """The lines of a trend file, empty ones left out; what is no build stays as it is.
+
+    Args:
+        text: of the file.
+    """
     lines: list[TrendLine] = []
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         if not line.strip():
@@ -55,7 +59,11 @@ def trend_lines(text: str) -> list[TrendLine]:
 
 
 def builds_of(lines: Sequence[TrendLine]) -> list[Build]:
-    """The builds of a trend file, in its order."""
+    """The builds of a trend file, in its order.
+
+    Args:
+        lines: of the file; those that are no build are passed over.
+    """
     return [line.build for line in lines if line.build is not None]
 
 
@@ -87,6 +95,10 @@ def with_build(lines: Sequence[TrendLine], build: Build) -> list[TrendLine]:
     """A trend with one build more: its own line if the last build bears its name, else a new one.
 
     A build without a name is called by its number.
+
+    Args:
+        lines: of the file; all of them are kept but the one that is replaced.
+        build: that is added.
     """
     kept = list(lines)
     known = builds_of(lines)

@@ -124,7 +124,11 @@ def operands_in(tree: ast.Module, count: int, message: str) -> tuple[ast.expr, .
 
 
 def parsed(text: str) -> ast.Module | None:
-    """A line of Python as a tree; None where it is no whole statement."""
+    """A line of Python as a tree; None where it is no whole statement.
+
+    Args:
+        text: the line, without the blanks that indent it.
+    """
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError):
@@ -132,7 +136,15 @@ def parsed(text: str) -> ast.Module | None:
 
 
 def span(node: ast.expr, text: str) -> tuple[int, int] | None:
-    """From and to which column a part of one line stands."""
+    """The columns of a part of a line of Python, from 0, the end exclusive.
+
+    Args:
+        node: of the tree of that line.
+        text: the line itself.
+
+    Returns:
+        None where the part does not begin in the first line, or the line is not ASCII.
+    """
     if node.end_col_offset is None or node.lineno != 1 or not text.isascii():
         return None
     return node.col_offset, node.end_col_offset

@@ -243,7 +243,12 @@ def _line(lines: Sequence[str], number: int) -> str:
 
 
 def with_rank(explained: Explained, rank: int | None) -> Explained:
-    """The same, of a rank."""
+    """What a dump explains, marked with the rank that left it.
+
+    Args:
+        explained: of one file.
+        rank: global; None: nobody knows, and nothing is changed.
+    """
     if rank is None:
         return explained
     findings = tuple(replace(finding, ranks=(rank,)) for finding in explained.findings)

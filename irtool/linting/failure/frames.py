@@ -34,13 +34,24 @@ def mindspore_frame(text: str) -> tuple[SourceLine, bool] | None:
 
 
 def python_frame(text: str) -> SourceLine | None:
-    """A line ``File "train.py", line 3, in main`` of a traceback."""
+    """A line ``File "train.py", line 3, in main`` of a traceback.
+
+    Args:
+        text: a line of a log.
+
+    Returns:
+        None where the line is no frame.
+    """
     match = _PYTHON.match(text)
     return SourceLine(match[1], bounded_int(match[2])) if match else None
 
 
 def innermost(stack: Sequence[SourceLine]) -> SourceLine | None:
-    """The user's innermost line of a stack (outermost first); MindSpore's own if there is none."""
+    """The user's innermost line of a stack (outermost first); MindSpore's own if there is none.
+
+    Args:
+        stack: of one error; empty where nothing was printed.
+    """
     own = [frame for frame in stack if not is_framework(frame.path)]
     return own[-1] if own else (stack[-1] if stack else None)
 
@@ -83,5 +94,5 @@ class FrameCollector:
 
     @property
     def stack(self) -> tuple[SourceLine, ...]:
-        """Outermost first."""
+        """The frames that were collected, outermost first."""
         return tuple(self._traceback or reversed(self._calls))

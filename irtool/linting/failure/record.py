@@ -60,13 +60,20 @@ class Record:
 
     @property
     def check(self) -> str:
-        """``matmul_info.cc:CheckInputStrategy``."""
+        """What speaks: ``matmul_info.cc:CheckInputStrategy``; empty where the line doesn't say."""
         name = self.source.rpartition("/")[2]
         return f"{name}:{self.function}" if name and self.function else name
 
 
 def parse_line(text: str) -> Record:
-    """Read one line (without its end)."""
+    """Read one line (without its end).
+
+    Args:
+        text: as the log has it, with a prefix ``[rank0]:`` before it, if any.
+
+    Returns:
+        A record; a line without a header is of level ``plain``.
+    """
     ranked = _RANKED.match(text)
     rank = int(ranked[1]) if ranked else None
     if ranked:
@@ -105,11 +112,19 @@ def _place(text: str) -> tuple[str, str, str]:
 
 
 def exception_of(text: str) -> tuple[str, str] | None:
-    """Type and message of the last line of a Python traceback, or None."""
+    """Type and message of the last line of a Python traceback, or None.
+
+    Args:
+        text: a line of a log.
+    """
     match = _EXCEPTION.match(text)
     return (match[1], match[2]) if match else None
 
 
 def masked(text: str) -> str:
-    """The text with its numbers made alike: lines that differ in nothing else tell the same."""
+    """The text with its numbers made alike: lines that differ in nothing else tell the same.
+
+    Args:
+        text: of which the first 400 characters count.
+    """
     return _NUMBERS.sub("#", text[:400])

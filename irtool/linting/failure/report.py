@@ -51,6 +51,9 @@ def report_of(explained: Sequence[tuple[Explained, Place]]) -> Explanation:
 
     Within one role the finding that was told first is the first, by the time in the logs, then by
     the order of the files.
+
+    Args:
+        explained: what each file says, with where its run stands.
     """
     by_key: dict[tuple[str, ...], tuple[tuple[int, str, int, int], LoggedFinding]] = {}
     for index, (file, place) in enumerate(explained):

@@ -56,7 +56,10 @@ class Template:
 
 
 def template(text: str) -> Template:
-    """Read a pattern.
+    """Read a pattern: literal text with places between, ``{name}`` or ``{name:int}``.
+
+    Args:
+        text: of the pattern; a place without a name matches, and is not kept.
 
     Raises:
         ValueError: two places have nothing between them, or there is no text at all.
@@ -72,6 +75,10 @@ def filled(text: str, values: dict[str, str]) -> str:
     """The text with the values in its places; a place without value stays empty.
 
     A place of kind ``bytes`` gets its number in binary units: ``1.5 MiB``.
+
+    Args:
+        text: with places as a pattern has them.
+        values: by the names of places.
     """
 
     def value(match: re.Match[str]) -> str:

@@ -65,7 +65,7 @@ class GateRule(Rule):
     is_default = False
 
     def check(self, facts: GateFacts) -> Iterable[Finding]:
-        """What became worse."""
+        """What the new dump does worse than the golden one, in this rule's respect."""
         raise NotImplementedError
 
 
@@ -81,12 +81,19 @@ class CollectiveChange:
 
     @property
     def label(self) -> str:
-        """``AllGather (redistribution, forward)``."""
+        """What these collectives are called: ``AllGather (redistribution, forward)``."""
         return f"{self.op} ({self.origin}, {self.phase})"
 
 
 def collective_changes(facts: GateFacts) -> Iterator[CollectiveChange]:
-    """Collectives of both dumps by what they are and why they are there."""
+    """Collectives of both dumps by what they are and why they are there.
+
+    Args:
+        facts: of the golden dump and the new one.
+
+    Returns:
+        One for each operator, origin and phase in either dump; virtual collectives are left out.
+    """
     sides: list[dict[tuple[str, str, str], list[Collective]]] = []
     for side in (facts.old, facts.new):
         by_key: dict[tuple[str, str, str], list[Collective]] = {}

@@ -30,7 +30,14 @@ class LayerChange:
 
 
 def forward_layers(facts: DumpFacts) -> dict[str, list[Node]]:
-    """Numbered cells with their forward operators, in printed order: layers, and those in them."""
+    """Numbered cells with their forward operators, in printed order: layers, and those in them.
+
+    Args:
+        facts: of one dump.
+
+    Returns:
+        By the cell's name, ``layers.0`` or ``layers.0.experts.1``.
+    """
     return facts.kept("gate.layers", lambda: _forward_layers(facts))
 
 
@@ -50,6 +57,9 @@ def layer_change(facts: GateFacts) -> LayerChange:
 
     A kind of which no layer is in both was renamed or replaced: that is no layer more or less.
     What stands in a layer that came or went is part of it.
+
+    Args:
+        facts: of the golden dump and the new one.
     """
     old, new = forward_layers(facts.old), forward_layers(facts.new)
     lasting = {kind_of(layer) for layer in old if layer in new}
@@ -62,24 +72,43 @@ def layer_change(facts: GateFacts) -> LayerChange:
 
 
 def outermost(cells: Iterable[str]) -> tuple[str, ...]:
-    """Cells that stand in none of the others."""
+    """Cells that stand in none of the others.
+
+    Args:
+        cells: by name; their order is kept.
+    """
     named = tuple(cells)
     return tuple(cell for cell in named if not any(is_within(cell, other) for other in named))
 
 
 def is_within(cell: str, other: str) -> bool:
-    """Whether a cell stands in another one."""
+    """Whether a cell stands in another one.
+
+    Args:
+        cell: by name: ``layers.0.experts.1`` is in ``layers.0``.
+        other: by name; no cell is within itself.
+    """
     return cell.startswith(f"{other}.")
 
 
 def siblings(cell: str, layers: Iterable[str]) -> int:
-    """How many cells the list has in which a cell stands."""
+    """How many cells stand in the same cell as one does, itself included if it is listed.
+
+    Args:
+        cell: by name, ``layers.1``.
+        layers: names of cells.
+    """
     of = cell.rpartition(".")[0]
     return sum(layer.rpartition(".")[0] == of for layer in layers)
 
 
 def in_changed_layer(edit: Edit, change: LayerChange) -> bool:
-    """Whether an edit is part of a layer that came or went."""
+    """Whether an edit is part of a layer that came or went.
+
+    Args:
+        edit: of the diff of both dumps.
+        change: the layers that only one of them has.
+    """
     return not set(change.layers).isdisjoint(cells_of(edit.node))
 
 
@@ -88,6 +117,11 @@ def is_completed(edit: Edit, change: LayerChange, facts: GateFacts) -> bool:
 
     What nobody reads is not there: of a last layer that returns more than is used, such as the
     state of a recurrent one, operators come as soon as a layer follows, and go with it.
+
+    Args:
+        edit: of the diff of both dumps.
+        change: the layers that only one of them has.
+        facts: of both dumps.
     """
     cells = cells_of(edit.node)
     if not cells or not any(kind_of(changed) == kind_of(cells[0]) for changed in change.layers):
@@ -103,7 +137,14 @@ def is_completed(edit: Edit, change: LayerChange, facts: GateFacts) -> bool:
 
 
 def where(pattern: Pattern) -> str:
-    """`` in layers.1``, or the last part of the scope."""
+    """Where a pattern of edits stands: `` in layers.1``, or the last part of the scope.
+
+    Args:
+        pattern: of edits that are alike.
+
+    Returns:
+        With a blank in front, to follow a sentence; three cells at most; empty where no scope is.
+    """
     numbered = list(
         dict.fromkeys(cells[-1] for edit in pattern.edits if (cells := cells_of(edit.node)))
     )
@@ -115,7 +156,14 @@ def where(pattern: Pattern) -> str:
 
 
 def shown(nodes: Iterable[Node]) -> Node | None:
-    """The node that a person can look at: one with a line of Python, else the first."""
+    """The node that a person can look at: one with a line of Python, else the first.
+
+    Args:
+        nodes: in the order in which they are preferred.
+
+    Returns:
+        None where there are none.
+    """
     first: Node | None = None
     for node in nodes:
         first = first or node

@@ -41,7 +41,11 @@ class Updates:
 
 
 def updates(facts: DumpFacts) -> Updates:
-    """The updates of a dump, by operators made for it (``Adam``, ``ApplyMomentum``)."""
+    """The updates of a dump, by operators made for it (``Adam``, ``ApplyMomentum``).
+
+    Args:
+        facts: of a dump with its optimizer, validate say.
+    """
     return facts.kept("gate.updates", lambda: _updates(facts))
 
 

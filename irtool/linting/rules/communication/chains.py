@@ -9,7 +9,11 @@ CARRIES = frozenset(("Load", "Depend"))
 
 
 def only_reader(node: Node) -> Node | None:
-    """The one operator that reads a result, looked through loads and depends; None if several."""
+    """The one operator that reads a result, looked through loads and depends; None if several.
+
+    Args:
+        node: whose result.
+    """
     while True:
         readers = [user for user in node.users if not _only_orders(user, node)]
         if len(readers) != 1:
@@ -20,7 +24,14 @@ def only_reader(node: Node) -> Node | None:
 
 
 def producer(node: Node) -> Node | None:
-    """The operator that makes the first input, looked through loads and depends."""
+    """The operator that makes the first input, looked through loads and depends.
+
+    Args:
+        node: that reads it.
+
+    Returns:
+        None where a parameter or a constant is read.
+    """
     for _ in range(64):
         if not node.operands:
             return None

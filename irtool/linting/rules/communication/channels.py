@@ -31,7 +31,11 @@ class Traffic:
 
 
 def unmatched_channels(run: RunFacts) -> dict[Channel, Traffic]:
-    """Channels between ranks that were both given, with more at one end than at the other."""
+    """Channels between ranks that were both given, with more at one end than at the other.
+
+    Args:
+        run: the ranks, of some of which dumps may be missing.
+    """
     return run.kept("channels.unmatched", lambda: _unmatched(run))
 
 

@@ -193,7 +193,7 @@ def _regions(facts: GateFacts, same_version: bool) -> Iterator[Pattern]:
 
 
 def _between_updates(facts: GateFacts) -> Iterator[Pattern]:
-    """The same between gradients and updates, if the weights that are updated are the same.
+    """Edits between gradients and updates, if the same weights are updated in both dumps.
 
     Else they may be those of weights that came or went.  What no line of Python made is left out:
     it may come of another strategy.

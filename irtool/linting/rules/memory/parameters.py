@@ -31,7 +31,11 @@ class HeldParameter:
 
 
 def held_parameters(report: CheckResult) -> Iterator[HeldParameter]:
-    """Parameters of known size and slice; inputs of the network are none."""
+    """Parameters of known size and slice; inputs of the network are none.
+
+    Args:
+        report: of the begin dump.
+    """
     names = {
         item.name
         for item in report.parameters

@@ -27,13 +27,21 @@ HALF: dict[str, HalfType] = {
 
 
 def half_type(value: Abstract | None) -> str | None:
-    """``Float16`` or ``BFloat16`` if that is what a tensor holds, else None."""
+    """``Float16`` or ``BFloat16`` if that is what a tensor holds, else None.
+
+    Args:
+        value: what is known of a tensor; None: nothing.
+    """
     dtype = value.dtype if value is not None else None
     return dtype if dtype in HALF else None
 
 
 def elements(value: Abstract | None) -> int | None:
-    """Number of elements of a tensor; None where a dimension is unknown."""
+    """Number of elements of a tensor; None where a dimension is unknown.
+
+    Args:
+        value: what is known of a tensor; None: nothing.
+    """
     if value is None or value.dimensions is None:
         return None
     count = 1

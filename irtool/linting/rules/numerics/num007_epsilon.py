@@ -66,7 +66,11 @@ class Epsilon(NodeRule):
 
 
 def epsilons(node: Node) -> Iterator[float]:
-    """Floating-point constants among the operands, and attributes that are called epsilon."""
+    """Floating-point constants among the operands, and attributes that are called epsilon.
+
+    Args:
+        node: that adds or takes one.
+    """
     for operand in node.operands:
         value = number(operand)
         if value is not None:

@@ -17,6 +17,12 @@ def stage_of(rank: int, devices: int, stages: int) -> int:
 def one_a_stage(run: RunFacts) -> dict[int, tuple[int, DumpFacts]]:
     """The lowest rank of each stage that has a dump, with its facts, by stage.
 
+    Args:
+        run: the ranks whose dumps there are, each with its parallel context.
+
+    Returns:
+        A rank and its facts by stage, without stages that have no dump.
+
     Raises:
         Lacking: nobody says how many devices and stages there are.
     """
@@ -31,13 +37,24 @@ def one_a_stage(run: RunFacts) -> dict[int, tuple[int, DumpFacts]]:
 
 
 def micro_batches(dump: Dump) -> int:
-    """Micro-batches that the operators of a dump name; 0 where none does."""
+    """Micro-batches that the operators of a dump name; 0 where none does.
+
+    Args:
+        dump: whose attributes ``micro`` count from 0.
+    """
     numbers = [node.micro for node in dump.nodes() if node.micro is not None]
     return max(numbers) + 1 if numbers else 0
 
 
 def first_of_a_micro_batch(dump: Dump) -> Node | None:
-    """A node of a micro-batch that somebody wrote, if there is one: a person can look at it."""
+    """A node of a micro-batch, one with a line of the user's Python if there is one.
+
+    Args:
+        dump: of any pass.
+
+    Returns:
+        None where no operator names a micro-batch.
+    """
     first: Node | None = None
     for node in dump.nodes():
         if node.micro is not None:
@@ -48,7 +65,11 @@ def first_of_a_micro_batch(dump: Dump) -> Node | None:
 
 
 def is_training(facts: DumpFacts) -> bool:
-    """Whether a dump holds a backward pass; before differentiation, whether one is to come."""
+    """Whether a dump holds a backward pass; before differentiation, whether one is to come.
+
+    Args:
+        facts: of the dump.
+    """
     if any(phase == "backward" for phase in facts.phases.values()):
         return True
     return any(node.op == "J" for node in facts.dump.nodes())

@@ -17,10 +17,13 @@ _LEAST_SHARE = 0.3
 
 
 def ends(edge: RedistributionReport) -> tuple[Node, Node]:
-    """Who splits a tensor as it is, and who wants it otherwise.
+    """The operator that splits a tensor as it is, and the one that wants it otherwise.
 
     Where what is inserted stands in the place of a Reshape, these are the operators around it: a
     Reshape has no strategy that anybody could change.
+
+    Args:
+        edge: with a redistribution.
     """
     producer, consumer = edge.producer, edge.consumer
     while producer.op in _PASSED_ON and isinstance(source := _first(producer), Node):
@@ -35,7 +38,11 @@ def _first(node: Node) -> object:
 
 
 def edge_text(edge: RedistributionReport) -> str:
-    """The ends of an edge: ``MatMul to Softmax``, or ``Gather to Cast through Reshape``."""
+    """The ends of an edge: ``MatMul to Softmax``, or ``Gather to Cast through Reshape``.
+
+    Args:
+        edge: with a redistribution.
+    """
     producer, consumer = ends(edge)
     if not edge.replaces:
         return f"{producer.op} to {consumer.op}"
@@ -44,7 +51,11 @@ def edge_text(edge: RedistributionReport) -> str:
 
 
 def received_bytes(edge: RedistributionReport) -> int:
-    """Bytes that each device receives on an edge, forward; 0 where they are not known."""
+    """Bytes that each device receives on an edge, forward; 0 where they are not known.
+
+    Args:
+        edge: with the operators that are inserted.
+    """
     size = item_bytes(edge)
     return 0 if size is None else cost_bytes(edge.operators or (), size)
 
@@ -60,7 +71,12 @@ def item_bytes(edge: RedistributionReport) -> int | None:
 
 
 def bytes_by_alltoall(edge: RedistributionReport, report: CheckResult) -> int | None:
-    """Bytes that each device would receive with ``enable_alltoall``; None where not known."""
+    """Bytes that each device would receive with ``enable_alltoall``; None where not known.
+
+    Args:
+        edge: with the layouts at its ends.
+        report: of the network that it is in.
+    """
     size = item_bytes(edge)
     if size is None or edge.source is None or edge.target is None:
         return None
@@ -76,7 +92,15 @@ def bytes_by_alltoall(edge: RedistributionReport, report: CheckResult) -> int | 
 
 
 def pays(edge: RedistributionReport, report: CheckResult) -> bool:
-    """Whether ``enable_alltoall`` is off and would save a good part of what an edge receives."""
+    """Whether ``enable_alltoall`` is off and would save a good part of what an edge receives.
+
+    Args:
+        edge: with a redistribution.
+        report: of the network that it is in, whose context has ``enable_alltoall``.
+
+    Returns:
+        Of the bytes that it receives, :data:`_LEAST_SHARE` must be saved.
+    """
     now = 0 if report.context.enable_alltoall else received_bytes(edge)
     if now <= 0:
         return False
@@ -89,6 +113,10 @@ def is_tensor_parallel(edge: RedistributionReport, report: CheckResult) -> bool:
 
     Sequence parallelism gathers so on purpose: what is computed position by position is split over
     the devices that split the weights, which need all positions.
+
+    Args:
+        edge: with a redistribution.
+        report: of the network that it is in.
     """
     consumer = ends(edge)[1]
     item = report.operator(consumer)

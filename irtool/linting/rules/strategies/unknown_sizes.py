@@ -14,13 +14,21 @@ NOT_DIVISIBLE = "not-divisible"
 
 
 def unknown_dimensions(value: Abstract | None) -> list[int]:
-    """Dimensions of a tensor that are not known, from 0."""
+    """Dimensions of a tensor that are not known, from 0.
+
+    Args:
+        value: what is known of it; None: nothing, and no dimension is listed.
+    """
     dimensions = value.dimensions if value is not None else None
     return [axis for axis, size in enumerate(dimensions or ()) if size < 0]
 
 
 def is_for_unknown_size(finding: Finding) -> bool:
-    """Whether a strategy is refused as nothing says that it divides a size which is not known."""
+    """Whether a strategy is refused as nothing says that it divides a size which is not known.
+
+    Args:
+        finding: of ``irtool check``.
+    """
     node = node_of(finding)
     return (
         finding.code == NOT_DIVISIBLE
@@ -30,7 +38,14 @@ def is_for_unknown_size(finding: Finding) -> bool:
 
 
 def is_refused_for_unknown_size(facts: CompilationFacts) -> bool:
-    """Whether the parallel pass refuses the network for a size that is not known."""
+    """Whether the parallel pass refuses the network for a size that is not known.
+
+    Args:
+        facts: of the compilation.
+
+    Returns:
+        False where the context is not known, too.
+    """
     if is_accepted(facts):
         return False
     try:

@@ -9,7 +9,11 @@ from irtool.sharding.network.report import OperatorReport
 
 
 def gigaflops(item: OperatorReport) -> float:
-    """Operations of the whole operator, in units of 10⁹; 0 where they are not known."""
+    """Operations of the whole operator, in units of 10⁹; 0 where they are not known.
+
+    Args:
+        item: the operator as ``irtool check`` reports it.
+    """
     return (flops(item.node) or 0) / 1e9
 
 
@@ -18,6 +22,10 @@ def repeats(item: OperatorReport, devices: int) -> int:
 
     All axes of the device matrix count that split a tensor of the operator: a contracted dimension
     shares the work as well.
+
+    Args:
+        item: the operator as ``irtool check`` reports it.
+        devices: of the stage.
     """
     matrix = item.device_matrix
     used: set[int] = set()

@@ -115,6 +115,9 @@ def is_of_failure(facts: DumpFacts) -> bool:
 
     MindSpore prints there what it was compiling, one graph several times if it came to that, and
     states that there are no graphs.
+
+    Args:
+        facts: of the dump.
     """
     stated = facts.dump.properties.get("Total subgraphs")
     return stated == "0" or facts.name == "analyze_fail"
