@@ -9,7 +9,7 @@ from irtool.cluster.machine import Machine, default_machine
 from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
-from irtool.ir.units import bytes_text, plural
+from irtool.ir.units import bytes_text, numbered_text, plural
 from irtool.planning.cost.holdings import Holdings, StageDumps, holdings, stages_of
 from irtool.planning.recovery.elastic import HORIZON
 from irtool.planning.recovery.groups import (
@@ -198,16 +198,16 @@ def recover(
     old = seen if seen is not None and not begins else holdings(begins, context)
     staged, target, legal, why = _staged_target(context, request, len(survivors))
     new_context = loaded(staged, target)
-    given = grown_begin if grown_begin is not None else new_begin
     fresh = max(0, target - len(survivors))
-    no_search = ""
-    plans: list[Replan] = []
-    if given is not None and begins:
-        network = stages_of(given, new_context)
-        plans = [given_plan(begins, old, network, new_context, machine)]
-    elif target != context.devices and begins and staged.stages == context.stages:
-        change = Change(request.lost, fresh, request.horizon, request.search)
-        plans, no_search = replans(begins, old, new_context, change, machine)
+    plans, no_search = _plans(
+        begins,
+        old,
+        new_context,
+        grown_begin if grown_begin is not None else new_begin,
+        Change(request.lost, fresh, request.horizon, request.search),
+        machine,
+        is_searched=target != context.devices and staged.stages == context.stages,
+    )
     alternatives = tuple(
         Alternative(plan, reshard(old, plan.holdings, survivors, machine, fresh)) for plan in plans
     )
@@ -261,6 +261,24 @@ def recover(
             *_notes(old, alternatives, no_search, moves),
         ),
     )
+
+
+def _plans(
+    begins: StageDumps,
+    old: Holdings,
+    context: ParallelContext,
+    given: Dump | StageDumps | None,
+    change: Change,
+    machine: Machine,
+    *,
+    is_searched: bool,
+) -> tuple[list[Replan], str]:
+    """Plans to go on with, the best one first, and why strategies were not searched, if so."""
+    if not begins:
+        return [], ""
+    if given is not None:
+        return [given_plan(begins, old, stages_of(given, context), context, machine)], ""
+    return replans(begins, old, context, change, machine) if is_searched else ([], "")
 
 
 def _survivors(context: ParallelContext, lost: Sequence[int]) -> tuple[int, ...]:
@@ -381,9 +399,9 @@ def _notes(
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield f"{names[0]}{more}: {reason}"
     if old.missing:
-        stages = ", ".join(map(str, old.missing))
         kind = "dump" if old.seen else "begin dump"
-        yield f"no {kind} of stage {stages}: nothing is known of what its ranks hold"
+        stages = numbered_text("stage", old.missing)
+        yield f"no {kind} of {stages}: nothing is known of what its ranks hold"
     if moves is None and not old.reports:
         yield "without a begin dump there is no plan for other devices, so what moves is not known"
     if not alternatives:
