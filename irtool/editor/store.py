@@ -86,7 +86,7 @@ class Store:
     # -- what clients say ----------------------------------------------------------------------
 
     def open(self, uri: str, text: str, version: int | None) -> None:
-        """A document was opened."""
+        """Take in a document that the client opened, and start to read it."""
         self._begin(uri, Text(text, self.units), version, 0.0)
 
     def change(
@@ -147,7 +147,7 @@ class Store:
 
     @property
     def uris(self) -> list[str]:
-        """Of all open documents."""
+        """URIs of all open documents."""
         return list(self._opened)
 
     # -- work ----------------------------------------------------------------------------------

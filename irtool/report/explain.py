@@ -51,7 +51,7 @@ class ExplainedFile(AnswerObject, frozen=True, kw_only=True):
 
 
 class PythonLine(AnswerObject, frozen=True, kw_only=True):
-    """A line of Python."""
+    """A line of Python that a log names."""
 
     file: str
     line: int

@@ -31,7 +31,7 @@ class MomentNode(AnswerObject, frozen=True, kw_only=True):
 
 
 class HistoryMoment(AnswerObject, frozen=True, kw_only=True):
-    """What a pass did."""
+    """What a pass did to the node that was asked for."""
 
     dump: Annotated[str, doc("file of the dump that was taken after it")]
     event: Annotated[
@@ -56,7 +56,7 @@ class HistoryAnswer(
 def history_answer(
     path: str, asked: str, moments: Sequence[Moment], context: RunContext
 ) -> HistoryAnswer:
-    """A history, for scripts.
+    """What each pass did to a node, for scripts.
 
     Args:
         path: of the dump or run folder.

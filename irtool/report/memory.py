@@ -280,7 +280,7 @@ class ServerWeight(AnswerObject, frozen=True, kw_only=True):
 
 
 class RankPeak(AnswerObject, frozen=True, kw_only=True):
-    """Ranks with equal graphs."""
+    """What each of some ranks with equal graphs holds."""
 
     rank: Annotated[int | None, doc("whose dump was read; null: nobody says")]
     ranks: Sequence[int]

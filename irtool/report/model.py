@@ -110,7 +110,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table.
+    """Rows of values under columns with their units.
 
     Attributes:
         title: what it lists.
@@ -221,7 +221,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An answer.
+    """An answer for people, in the form that all formats are written from.
 
     On a page, pictures and the graph stand beside the other elements where the window is wide
     enough; a page with nothing but a graph gives it the whole window.

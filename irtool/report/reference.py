@@ -182,5 +182,5 @@ def _of(inner: object, kinds: Mapping[str, Schema]) -> str:
 
 
 def _title(kind: str) -> str:
-    """``CostPart`` as ``cost part``."""
+    """The name of a class in words: ``CostPart`` as ``cost part``."""
     return "".join(f" {c.lower()}" if c.isupper() else c for c in kind).strip()

@@ -243,7 +243,7 @@ def summary(rule: RuleText) -> str:
 
 
 def rule_report(rules: Sequence[RuleText]) -> Report:
-    """Everything about some rules.
+    """Everything that the classes of some rules say of them.
 
     Args:
         rules: one or more.

@@ -29,7 +29,7 @@ class _Scope:
     scopes: dict[str, _Scope] = field(default_factory=dict[str, "_Scope"])
 
     def every(self) -> Iterator[Node]:
-        """All statements below it."""
+        """All statements in the scope and in those inside it."""
         yield from self.nodes
         for scope in self.scopes.values():
             yield from scope.every()

@@ -131,7 +131,7 @@ class Conversion(Shown):
 
     @property
     def old_devices(self) -> int:
-        """Checkpoints that there are."""
+        """How many checkpoints there are: one a rank, or one that is whole."""
         return 1 if self.old is None else self.old.devices
 
     @property
@@ -196,7 +196,7 @@ def convert(
     known: Mapping[str, KnownParameter] | None = None,
     ranks: Sequence[int] | None = None,
 ) -> Conversion:
-    """Who needs what.
+    """Which slices of old checkpoints each rank of the new layout needs, and which MindSpore reads.
 
     Args:
         old: how checkpoints lie; None: whole.

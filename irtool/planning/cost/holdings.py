@@ -61,7 +61,7 @@ class Holding:
         return sum(self.bytes_of(self.boxes[ranks[0]]) for ranks in self.replica_sets)
 
     def bytes_of(self, box: Box) -> int:
-        """Bytes of a box."""
+        """Bytes of a part of the parameter, begin and end of each dimension given."""
         return int(volume(box) * self.item_bytes)
 
 
@@ -249,7 +249,7 @@ def volume(box: Box) -> int:
 
 
 def overlap(left: Box, right: Box) -> Box | None:
-    """What two boxes share.
+    """The elements that two boxes have in common.
 
     Args:
         left: begin and end of each dimension.

@@ -99,7 +99,7 @@ def keeping(
     weights: Mapping[Node, Collection[int]],
     again: Collection[Node] = (),
 ) -> Keeping:
-    """What gradients read.
+    """What the backward pass reads of the forward pass.
 
     Args:
         analysis: the network, all its operators judged.

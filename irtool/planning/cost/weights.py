@@ -60,7 +60,7 @@ def held_weight(
     Args:
         structure: of the network.
         parameter: the weight.
-        judgement: of the operator that decides how the weight lies; None: nothing cuts it.
+        judgement: of the operator that decides how the weight lies; None: no operator does.
     """
     owner = parameter.owner
     weight = parameter.weight
@@ -82,7 +82,7 @@ def weight_cost(
     Args:
         structure: of the network.
         parameter: the weight.
-        judgement: of the operator that decides how the weight lies; None: nothing cuts it.
+        judgement: of the operator that decides how the weight lies; None: no operator does.
         machine: that its collectives and its update run on.
 
     Returns:

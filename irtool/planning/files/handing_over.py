@@ -56,7 +56,7 @@ class Again:
     make: Callable[[Carried, ParallelContext], Plan] | None = None
 
     def plan(self, carried: Carried, context: ParallelContext, why: str = "") -> Plan:
-        """The plan.
+        """A plan of the network within what a form of handing over can say.
 
         Raises:
             NotExpressible: there is none.

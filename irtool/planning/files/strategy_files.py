@@ -56,7 +56,7 @@ class _Entry:
 def operator_file(
     plan: Plan, names: Mapping[str, object] | None = None, *, exact: bool = False
 ) -> dict[str, object]:
-    """The node-keyed file.
+    """The strategy file keyed by operators, as a JSON object.
 
     Args:
         plan: the plan.

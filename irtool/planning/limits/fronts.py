@@ -26,7 +26,7 @@ class Bar:
     most: float
 
     def is_below(self, seconds: Floats, held: Floats) -> Bools:
-        """Which labels are not."""
+        """Which labels take no more than ``most``."""
         return seconds + self.price * held <= self.most
 
 
@@ -49,7 +49,7 @@ class Loss:
     left: float
 
     def take(self, seconds: float) -> None:
-        """Lose more.
+        """Count seconds that may have been lost.
 
         Raises:
             TooMany: that is too much.

@@ -67,7 +67,7 @@ class Labelling:
     _loss: Loss = field(init=False)
 
     def run(self) -> Best:
-        """Search.
+        """The cheapest choice of the tree that fits.
 
         Raises:
             TooMany: the labels are too many.

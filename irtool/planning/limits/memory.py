@@ -146,7 +146,7 @@ class Limited:
         return _bounded(best, min(bound, best.seconds))
 
     def _fits_at_all(self, first: Choice, limit: int) -> Choice:
-        """A choice that fits.
+        """Some choice that fits, cheap or not.
 
         Raises:
             CannotPlan: none was found.

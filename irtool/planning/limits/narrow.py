@@ -171,7 +171,7 @@ class Narrow:
         return within.enough + within.refund - model.constant + room
 
     def best(self, within: Within) -> Narrowed:
-        """The cheapest choice.
+        """The cheapest of the choices that are left and fit, with a bound.
 
         A bound below ``within.enough`` and no choice: there was too much to look at.
 

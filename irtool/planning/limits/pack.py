@@ -46,7 +46,7 @@ class _Knapsack:
             self.layers[item.layer] = self.layers.get(item.layer, 0.0) + made
 
     def take(self, variable: int, mode: int) -> None:
-        """Another mode for one."""
+        """Give one operator another mode."""
         item = self.items[variable]
         _, held, made = item.modes[self.picked[variable]]
         _, new_held, new_made = item.modes[mode]
@@ -55,7 +55,7 @@ class _Knapsack:
         self.picked[variable] = mode
 
     def all_bytes(self) -> float:
-        """With the largest layer."""
+        """Bytes of all operators, and those that the largest layer makes anew."""
         return self.held + max(self.layers.values(), default=0.0)
 
     def largest(self) -> float:

@@ -595,7 +595,7 @@ def _alternatives(edits: NetworkEdits) -> tuple[NetworkEdit, ...]:
 
 
 def _shown(edits: Sequence[NetworkEdit]) -> tuple[NetworkEdit, ...]:
-    """One edit a place."""
+    """The first edit of each setting or set of nodes; edits of whole layers are left out."""
     places: dict[object, NetworkEdit] = {}
     for edit in edits:
         if not edit.is_layer:

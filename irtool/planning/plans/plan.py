@@ -93,7 +93,7 @@ class PlannedOperator:
 
 @dataclass(frozen=True, eq=False)
 class Plan(Shown):
-    """A plan.
+    """Strategies for the operators of a dump, what a step costs under them, and how good that is.
 
     Attributes:
         dump: the dump with the plan's strategies.

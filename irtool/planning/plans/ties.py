@@ -38,7 +38,7 @@ class Priced:
 
     @property
     def communication(self) -> float:
-        """Seconds of its collectives."""
+        """Seconds of all collectives of the step."""
         return communication_of(self.cost)
 
 

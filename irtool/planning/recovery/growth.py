@@ -29,7 +29,7 @@ class GrownParameter:
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """What adding layers means.
+    """What adding layers changes in the network that was there.
 
     ``diffs`` compare the graphs stage by stage. ``unchanged`` operators keep their strategy,
     ``resharded`` have another one, ``added`` are new, ``removed`` are gone; ``dropped`` parameters

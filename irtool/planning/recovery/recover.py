@@ -78,7 +78,7 @@ class Alternative:
 
 @dataclass(frozen=True, eq=False)
 class Recovery(Shown):
-    """The answer.
+    """What a change of devices or layers breaks, what survives it, and how to go on.
 
     Attributes:
         context: of the old run.

@@ -58,7 +58,7 @@ class RecoveryTime:
         return max(self.terms(), key=lambda term: term[1])[0]
 
     def terms(self) -> tuple[tuple[str, float], ...]:
-        """Causes with their seconds."""
+        """Each cause with its seconds, one after the other."""
         return (
             ("start", self.start),
             ("groups", self.groups),

@@ -74,7 +74,7 @@ class Round:
         return self.first_steps[number] if number < len(self.first_steps) else self.first
 
     def result_in(self, number: int) -> Four:
-        """Likewise of the result."""
+        """The cut of the result as seen in round ``number``."""
         return self.result_steps[number] if number < len(self.result_steps) else self.result
 
 

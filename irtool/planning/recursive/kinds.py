@@ -22,7 +22,7 @@ class NotSearchable(Exception):
 
 
 class Kind(Enum):
-    """A class of operators."""
+    """A class of operators, as MindSpore's search tells them apart."""
 
     UNKNOWN = "unknown"
     MATMUL = "matrix product"

@@ -49,7 +49,7 @@ def search(
     *,
     row_coefficient: float = ROW_COEFFICIENT,
 ) -> Choice:
-    """Search as MindSpore does.
+    """Strategies as MindSpore's double recursive search chooses them.
 
     Args:
         analysis: the network and its context. A number of devices that is no power of two is the

@@ -101,7 +101,7 @@ def candidates_of(
     limit: int | None,
     effort: EffortName = "default",
 ) -> Candidates:
-    """Search everything together.
+    """Devices, stages and micro-batches searched together for a network of other sizes.
 
     Args:
         network: of other sizes.

@@ -10,7 +10,7 @@ from irtool.sharding.network.graphs import Network
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Repeated:
-    """Layers that repeat.
+    """Equal layers in a row: a list of cells of one kind.
 
     Attributes:
         prefix: of their names: ``blocks`` of ``blocks.0`` and ``blocks.1``.

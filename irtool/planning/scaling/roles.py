@@ -73,7 +73,7 @@ class Roles:
     layers: Repeated | None
 
     def role(self, name: str) -> Role:
-        """A role by name.
+        """The size that plays a role.
 
         Raises:
             CannotPlan: this network has none, or several sizes may play it.

@@ -47,7 +47,7 @@ class Scaled(Shown):
         return deepened(self.narrow, self.roles.layers, count)
 
     def role(self, name: str) -> Role | None:
-        """A role by name."""
+        """The size of the dump that plays a role; None where none is known."""
         return self.roles.known.get(name)
 
 

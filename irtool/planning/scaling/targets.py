@@ -14,7 +14,7 @@ from irtool.planning.search.operator_candidates import CannotPlan
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What sizes become.
+    """What factors and sizes become in the scaled network.
 
     Attributes:
         factors: new numbers of factors that change, or were asked about.

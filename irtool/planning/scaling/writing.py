@@ -196,7 +196,7 @@ class _Writer:
     def _constants(
         self, node: Node, operands: list[Value], trees: Sequence[Tree], outs: Sequence[Extent]
     ) -> list[Value]:
-        """Operands that say sizes."""
+        """The operands, constants that say a size replaced by those of the new sizes."""
         ins = [extent for tree in trees for extent in flat(tree)]
         moved = any(
             self.new(product) != self.old(product)

@@ -216,7 +216,7 @@ class _Asked:
     known: dict[Strategy, Judgement] = field(default_factory=dict[Strategy, Judgement])
 
     def judge(self, strategy: Strategy) -> Judgement:
-        """What the rule says."""
+        """What the operator's rule says of a strategy; each is asked for once."""
         if strategy not in self.known:
             self.known[strategy] = judge(self.call, strategy, self.context)
         return self.known[strategy]

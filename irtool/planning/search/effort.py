@@ -60,7 +60,7 @@ class Sizes:
 
     @classmethod
     def of(cls, structure: Structure) -> Sizes:
-        """Those of a network."""
+        """How large the tables of a network would be."""
         kinds = {node: kind_of(judged) for node, judged in structure.calls.items()}
         known: dict[object, int] = {}
         for node, kind in kinds.items():

@@ -41,7 +41,7 @@ class Carried:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A network to plan.
+    """A network to plan: without its strategies, and with those that it had.
 
     Attributes:
         dump: as it was read.
@@ -72,7 +72,7 @@ class Problem:
 def problem_of(
     dump: Dump, context: ParallelContext, target: ParallelContext, *, counts_all: bool = False
 ) -> Problem:
-    """Look at a dump.
+    """The problem that a dump poses: its strategies set aside, for a context to plan for.
 
     Args:
         dump: a begin dump.

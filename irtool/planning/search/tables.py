@@ -222,7 +222,7 @@ def model_of(
     known: Known | None = None,
     loose: Collection[Node] = (),
 ) -> Model:
-    """Build all tables.
+    """The tables of a network: what each strategy of each operator costs, alone and beside others.
 
     Args:
         structure: the network, its nodes those of a dump without strategies.

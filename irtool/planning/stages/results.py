@@ -10,7 +10,7 @@ from irtool.planning.plans.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class PlannedStage:
-    """One stage.
+    """One stage of a planned pipeline: its layers, and what a device of it takes.
 
     Attributes:
         layers: in order; parts of the network outside of layers have names of their own.
@@ -62,7 +62,7 @@ class Transfer:
 
 @dataclass(frozen=True, eq=False)
 class StagedPlan(Shown):
-    """A pipeline.
+    """A pipeline that was planned: its stages, what is planned inside of them, and a step.
 
     Attributes:
         inner: the plan of one micro-batch on the devices of one stage; its cost is the work of a

@@ -44,7 +44,7 @@ class Chosen:
 
 @dataclass(eq=False)
 class StageSearch:
-    """Searches inside of stages.
+    """Searches for the plan that all stages share, and for stages that have to fit.
 
     Attributes:
         problem: the network of one micro-batch, on the devices of one stage.

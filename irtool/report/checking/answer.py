@@ -274,7 +274,7 @@ def check_answer(
     against: tuple[Comparison, str] | None = None,
     saved: SavedFile | None = None,
 ) -> CheckAnswer:
-    """The answer for scripts.
+    """The answer of ``irtool check`` for scripts.
 
     Args:
         view: what ``check`` says, and what was asked of it.

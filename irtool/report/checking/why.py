@@ -105,7 +105,7 @@ def why_report(
     is_page: bool,
     found: CauseEdits | None = None,
 ) -> Report:
-    """A story a node.
+    """Why nodes are there: of each its cause, what it costs, and what would make it go away.
 
     Args:
         title: the question.

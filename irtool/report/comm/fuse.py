@@ -55,7 +55,7 @@ class FuseView:
 
 
 class FusionBucket(AnswerObject, frozen=True, kw_only=True):
-    """Collectives that become one."""
+    """Collectives that the backend makes one of."""
 
     op: str
     fusion: Annotated[int, doc("its fusion id")]

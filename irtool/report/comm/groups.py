@@ -169,7 +169,7 @@ class CommunicationKind(AnswerObject, frozen=True, kw_only=True):
 
 
 class CommunicationGroup(AnswerObject, frozen=True, kw_only=True):
-    """A group of ranks."""
+    """A communication group: its ranks, and what they communicate in it."""
 
     name: str
     ranks: Annotated[Sequence[int] | None, doc("null: not known")]

@@ -226,7 +226,7 @@ def checkpoints_report(view: CheckpointView) -> Report:
 
 
 def answer_text(comparison: CheckpointComparison) -> str:
-    """The answer in one line.
+    """Whether two checkpoints are equal, in one line, else the worst parameter.
 
     Args:
         comparison: of two checkpoints.

@@ -275,7 +275,7 @@ def diff_report(view: DiffView, is_page: bool = False) -> Report:
 
 
 def answer_text(diff: GraphDiff) -> str:
-    """The answer in one line.
+    """Whether two dumps are identical, in one line, else how many edits tell them apart.
 
     Args:
         diff: of two dumps; edits that only follow from others are not counted.

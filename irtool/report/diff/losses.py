@@ -174,7 +174,7 @@ def losses_report(comparison: LossComparison, is_page: bool = False) -> Report:
 
 
 def answer_text(comparison: LossComparison) -> str:
-    """The answer in one line.
+    """The verdict on two runs' losses, in one line.
 
     Args:
         comparison: of two runs' losses.
@@ -353,7 +353,7 @@ def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
 
 
 def losses_chart(comparison: LossComparison) -> str:
-    """Both curves, as svg."""
+    """The losses of both runs over the steps that they share, as svg."""
     curves = [
         Series(name, [(step, value) for step, value in zip(comparison.steps, values, strict=True)
                       if math.isfinite(value)])

@@ -127,7 +127,7 @@ def _besides_edits(step: Step) -> str:
 
 
 class RankClassAnswer(AnswerObject, frozen=True, kw_only=True):
-    """Ranks with equal graphs."""
+    """Ranks whose graphs are equal, and how they differ from the first such ranks."""
 
     ranks: Sequence[int]
     readable: bool

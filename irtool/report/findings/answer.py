@@ -179,7 +179,7 @@ def _fields(findings: Findings) -> dict[str, Any]:
 
 
 def told_finding(finding: Finding, names: Mapping[str, str]) -> ToldFinding:
-    """One finding.
+    """A finding of ``lint`` or ``gate`` for scripts.
 
     Args:
         finding: the finding.

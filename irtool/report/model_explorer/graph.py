@@ -27,7 +27,7 @@ Object = dict[str, object]
 
 
 def graph_collection(label: str, graphs: Sequence[Object]) -> Object:
-    """One file of graphs.
+    """One file with several graphs.
 
     Args:
         label: what Model Explorer calls it.
@@ -37,7 +37,7 @@ def graph_collection(label: str, graphs: Sequence[Object]) -> Object:
 
 
 def model_explorer_graph(material: Material, id: str, report: CheckResult | None = None) -> Object:
-    """One graph.
+    """A dump as one of Model Explorer's graphs.
 
     Args:
         material: what is drawn; every leaf becomes a node.

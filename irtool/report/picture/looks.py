@@ -202,7 +202,7 @@ class Looks:
         return not same_lane(self.boxes[edge.tail], self.boxes[edge.head])
 
     def line(self, edge: Edge, texts_across: bool = True) -> LineLook:
-        """How an edge looks.
+        """How the line of an edge looks, and what stands on it.
 
         Args:
             edge: the edge.

@@ -15,7 +15,7 @@ FrameKind: TypeAlias = Literal["stage", "phase", "micro", "graph", "scope", "par
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One box.
+    """A box of a picture: a statement, a parameter, or a closed scope.
 
     Attributes:
         id: unique in the picture.

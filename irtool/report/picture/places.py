@@ -78,7 +78,7 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
     """A key that sorts ``2-Block`` before ``10-Block``.
 
     Args:
-        name: of any form; numbers of more than 18 digits sort as text.
+        name: of any form; of longer numbers 18 digits at a time are compared.
     """
     parts = re.findall(r"\d{1,18}|\D+|\d+", name)
     return tuple(

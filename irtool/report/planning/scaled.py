@@ -10,7 +10,7 @@ from irtool.report.model import Cell, Table, number_column, text_column
 
 
 def roles_table(network: Scaled) -> Table:
-    """One row a role.
+    """One row a role of a size: before, after, and what it is.
 
     Args:
         network: its sizes by role, before and after, and those that could not be told apart.
@@ -64,7 +64,7 @@ def candidates_table(candidates: Candidates) -> Table:
 
 
 def candidates_fact(candidates: Candidates) -> str:
-    """How much was searched.
+    """How many candidates were planned, and how many passed over.
 
     Args:
         candidates: with the numbers of those planned and passed over.

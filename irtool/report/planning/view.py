@@ -13,7 +13,7 @@ from irtool.planning.stages.stages import StagedPlan
 
 @dataclass(frozen=True, eq=False)
 class PlanView:
-    """A plan to show.
+    """A plan to show, with what it is a part or one of.
 
     Attributes:
         plan: the plan; of a pipeline that inside of a stage, for other devices the chosen one.

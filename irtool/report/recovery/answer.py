@@ -87,7 +87,7 @@ class LevelTraffic(AnswerObject, frozen=True, kw_only=True):
 
 
 class BusyLink(AnswerObject, frozen=True, kw_only=True):
-    """A pair of devices."""
+    """What one device sends to another."""
 
     source: Annotated[int, doc("old rank of the sender")] = field(name="from")
     rank: Annotated[int, doc("new rank of the receiver")]

@@ -85,7 +85,7 @@ def _before_failure(recovery: Recovery) -> str:
 
 
 def assumptions_text(a: Assumptions, machine: Machine) -> str:
-    """What the times rest on.
+    """What the times of a recovery rest on.
 
     Args:
         a: seconds of starting, joining groups and compiling, bandwidth of storage, the step.

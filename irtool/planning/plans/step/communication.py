@@ -58,7 +58,7 @@ class Communicated:
 def of_operator(
     structure: Structure, item: OperatorReport, report: CheckResult, machine: Machine
 ) -> Communicated:
-    """What an operator brings with it, in a whole step.
+    """What an operator brings with it, in all its runs.
 
     Args:
         structure: of the network.

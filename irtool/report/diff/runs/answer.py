@@ -192,7 +192,7 @@ class RunsAnswer(
 
 
 def runs_answer(view: RunsView, known: Known = ()) -> RunsAnswer:
-    """The answer for scripts.
+    """The answer of ``irtool diff`` of two runs, for scripts.
 
     Args:
         view: the comparison.

@@ -226,7 +226,7 @@ def _lowered_text(tensors: TensorComparison) -> str:
 
 
 def checksum_text(agreement: ChecksumAgreement) -> str:
-    """What checksums alone tell."""
+    """What checksums alone tell: how many are equal, and the first result that differs."""
     text = f"checksums alone: {agreement.equal:,} of {agreement.pairs:,} pairs of tensors are equal"
     if agreement.first is not None:
         text += f"; the first result that differs is that of {agreement.first.pair.left.name}"

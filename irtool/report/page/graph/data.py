@@ -331,7 +331,7 @@ class _Columns:
     # -- all of it -----------------------------------------------------------------------------
 
     def data(self, overlays: Sequence[Overlay]) -> dict[str, Any]:
-        """Everything as plain data."""
+        """The graph as plain data, as the page's script reads it."""
         tree = build_tree(self.paths, [kind not in (PASSING, MONAD) for kind in self.kinds])
         self._redistributions()
         laid = [self._overlay(overlay) for overlay in overlays]
