@@ -75,6 +75,9 @@ def edit_of_refused(subject: Subject, op: str, source: SourceLine | None) -> Edi
         subject: the run.
         op: the operator that is refused.
         source: the line that calls it, if known.
+
+    Returns:
+        None where the begin dumps refuse no such operator, or several edits would mend it.
     """
     held = subject.remembered.get("refused")
     if held is None:

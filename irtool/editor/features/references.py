@@ -52,6 +52,9 @@ def thing_at(document: Document, position: Position) -> Thing | None:
     Args:
         document: the dump.
         position: of the cursor.
+
+    Returns:
+        None outside of names and statements.
     """
     mention = document.mention_at(position)
     return mention.thing if mention is not None else document.node_at(position)

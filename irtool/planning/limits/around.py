@@ -35,6 +35,9 @@ def around_the_best(make: Callable[[Near], Model], limit: int | None) -> tuple[M
 
     Raises:
         CannotPlan: an operator has no legal strategy, or a pinned one is illegal.
+
+    Returns:
+        the model, and the strategies by operator; empty where nothing was left out of the tables.
     """
     near: Near = {}
     model, best = make(near), inf

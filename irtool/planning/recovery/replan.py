@@ -194,6 +194,9 @@ def replans(
         context: as :func:`loaded` makes it for the new number of devices.
         change: what happened to the devices.
         machine: what things cost.
+
+    Returns:
+        the plans, and a reason that is empty where one was searched.
     """
     plans: list[Replan] = []
     why = "" if change.search else "no search was asked for"

@@ -145,6 +145,9 @@ def reshard(
         survivors: old ranks whose devices are still there.
         machine: its links; old ranks are numbered server by server.
         fresh: how many devices without any data join.
+
+    Raises:
+        ValueError: there are fewer devices than new ranks.
     """
     devices: list[int | None] = [*survivors, *[None] * fresh]
     if len(devices) < new.devices:

@@ -101,6 +101,9 @@ def best_option(
         known: what was cut in this round so far.
         number: the round.
         terms: of products.
+
+    Raises:
+        NotSearchable: it is not known how MindSpore cuts operators of this kind.
     """
     vertex = vertices[place]
     offered = _OPTIONS.get(vertex.kind)

@@ -24,6 +24,9 @@ def diff_explorer(diff: GraphDiff) -> tuple[Object, Object]:
 
     Args:
         diff: of two dumps.
+
+    Returns:
+        the collection of both graphs, and what Model Explorer calls a sync navigation file.
     """
     pairs: list[tuple[Sequence[Node], Sequence[Node]]] = [
         ((pair.left,), (pair.right,)) for pair in diff.pairs

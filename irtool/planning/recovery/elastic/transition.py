@@ -130,6 +130,9 @@ def paid(
         weights: of bytes fetched, operators compiled, operators changed.
         count: devices.
         bandwidth: bytes a second at which a device fetches.
+
+    Returns:
+        None for an endless horizon: then the way there costs nothing.
     """
     if horizon == inf:
         return None

@@ -48,6 +48,9 @@ def line_size(line: TextLine, default: int = FONT_SIZE) -> tuple[float, float]:
     Args:
         line: texts side by side.
         default: size of the font, in pixels, of those that have none of their own.
+
+    Returns:
+        both in pixels.
     """
     height = max((run.size or default for run in line), default=default) * LINE_HEIGHT
     return sum(run_width(run, default) for run in line), height
