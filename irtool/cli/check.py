@@ -168,6 +168,9 @@ class _Checked:
 def check_answered(asked: CheckQuestion) -> Answered[CheckView]:
     """Whether strategies are legal, and what comes of them.
 
+    Args:
+        asked: about a dump or a run folder; its options say what is compared, and what fails.
+
     Raises:
         Failure: there is no such dump, or nobody says for how many devices it was compiled.
     """

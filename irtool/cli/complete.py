@@ -23,7 +23,14 @@ Offer = list[tuple[str, str]]
 
 
 def codes(incomplete: str) -> Offer:
-    """Codes of rules and their families, after the last comma."""
+    """Codes of rules and their families, after the last comma.
+
+    Args:
+        incomplete: what was typed of the word, codes with commas between.
+
+    Returns:
+        Words to offer, what stands before the last comma kept, each with the rule's name.
+    """
     from irtool.linting.registry import FAMILIES, own_rules
 
     before, _, word = incomplete.rpartition(",")
@@ -33,19 +40,30 @@ def codes(incomplete: str) -> Offer:
 
 
 def _name(module: str) -> str:
-    """``str001_illegal_strategy`` as words."""
+    """The words of a rule's module, ``str001_illegal_strategy``, without its code."""
     return " ".join(module.rpartition(".")[2].split("_")[1:])
 
 
 def machines(incomplete: str) -> list[str]:
-    """Names of machines that irtool knows."""
+    """Names of machines that irtool knows.
+
+    Args:
+        incomplete: what was typed of the word.
+    """
     from irtool.cluster.machine import BUILT_IN
 
     return [name for name in BUILT_IN if _begins(name, incomplete)]
 
 
 def fields(incomplete: str) -> list[str]:
-    """Fields of nodes, after the last comma."""
+    """Fields of nodes, after the last comma.
+
+    Args:
+        incomplete: what was typed of the word, fields with commas between.
+
+    Returns:
+        Words to offer, what stands before the last comma kept.
+    """
     from irtool.syntax.query_fields import FIELDS
 
     before, _, word = incomplete.rpartition(",")
@@ -54,7 +72,14 @@ def fields(incomplete: str) -> list[str]:
 
 
 def codes_or_operators(incomplete: str) -> Offer:
-    """Codes of rules; behind their first letter names of operators, too."""
+    """Codes of rules; behind their first letter names of operators, too.
+
+    Args:
+        incomplete: what was typed of the word.
+
+    Returns:
+        Words to offer, each with what it is.
+    """
     from irtool.operators.table import entries
 
     operators = [(name, "operator") for name in entries() if _begins(name, incomplete)]
@@ -62,7 +87,14 @@ def codes_or_operators(incomplete: str) -> Offer:
 
 
 def query_words(incomplete: str) -> list[str]:
-    """The word that a query ends in: a field; behind ``op ==`` and a quotation mark an operator."""
+    """The word that a query ends in: a field; behind ``op ==`` and a quotation mark an operator.
+
+    Args:
+        incomplete: what was typed of the query.
+
+    Returns:
+        Queries to offer, each with that word completed.
+    """
     from irtool.operators.table import entries
     from irtool.syntax.query_fields import BLOCKS, FIELDS
 
@@ -78,7 +110,14 @@ def query_words(incomplete: str) -> list[str]:
 
 
 def groups(incomplete: str) -> Offer:
-    """Communication groups of the dumps that stand before it in the line."""
+    """Communication groups of the dumps that stand before it in the line.
+
+    Args:
+        incomplete: what was typed of the group's name.
+
+    Returns:
+        At most :data:`MOST` names, each with its ranks.
+    """
     from irtool.ir.collectives import collectives
     from irtool.ir.units import ranks_text
 
@@ -91,7 +130,14 @@ def groups(incomplete: str) -> Offer:
 
 
 def nodes(incomplete: str) -> Offer:
-    """Nodes of the dumps that stand before it in the line: ``%12``, behind a letter its name."""
+    """Nodes of the dumps that stand before it in the line: ``%12``, behind a letter its name.
+
+    Args:
+        incomplete: what was typed of the word.
+
+    Returns:
+        At most :data:`MOST` words, each with the operator.
+    """
     offers: Offer = []
     for dump in _dumps():
         for node in dump.nodes():
@@ -102,7 +148,14 @@ def nodes(incomplete: str) -> Offer:
 
 
 def nodes_or_query(incomplete: str) -> Offer:
-    """Nodes as ``%12``, or words of a query."""
+    """Nodes as ``%12``, or words of a query.
+
+    Args:
+        incomplete: what was typed of the word.
+
+    Returns:
+        Words to offer, those of nodes with the operator.
+    """
     if incomplete and not incomplete.startswith("%"):
         return [(text, "") for text in query_words(incomplete)]
     return nodes(incomplete)

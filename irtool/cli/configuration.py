@@ -164,6 +164,10 @@ environment."""
 def check_context_keys(keys: Iterable[str], place: str) -> None:
     """Make sure that all keys mean something.
 
+    Args:
+        keys: of a parallel context, as somebody wrote them.
+        place: where they stand, for the message: a file or an option.
+
     Raises:
         Failure: one does not.
     """
@@ -181,6 +185,9 @@ def check_context_keys(keys: Iterable[str], place: str) -> None:
 
 def read_table(path: str) -> dict[str, Any]:
     """The table that a JSON or TOML file holds; the suffix tells which, else its first letter.
+
+    Args:
+        path: the file.
 
     Raises:
         Failure: the file cannot be read, or holds no table; names line and column.
@@ -209,6 +216,9 @@ def read_table(path: str) -> dict[str, Any]:
 
 def read_text(path: str) -> str:
     """A small text file.
+
+    Args:
+        path: the file.
 
     Raises:
         Failure: it cannot be read.
@@ -240,6 +250,11 @@ _NOTATION = "docs/custom-operators.md says how rules are written"
 
 def load_custom_rules(configuration: Configuration) -> tuple[str, ...]:
     """Add to the table of operators what a configuration's files say; the operators they are for.
+
+    What was added before is forgotten first.
+
+    Args:
+        configuration: whose ``rules`` name the files.
 
     Raises:
         Failure: a file cannot be read, or holds no rules; names line and column.

@@ -117,7 +117,7 @@ class ContextArguments:
 
     @property
     def rank(self) -> int | None:
-        """``--rank``."""
+        """The rank that ``--rank`` names; None where it is not given."""
         return cast("int | None", self.given.get("global_rank"))
 
 
@@ -129,6 +129,10 @@ def context_command(name: str, function: Callable[..., int]) -> click.Command:
 
     The function's parameter ``context`` gets :class:`ContextArguments`; options may be written with
     underscores, as MindSpore's keys are.
+
+    Args:
+        name: of the command.
+        function: gives the exit status; its docstring is the help.
     """
     settings = {"token_normalize_func": _with_dashes}
     return command_made_of(name, _with_context(function), context_settings=settings)
@@ -249,6 +253,13 @@ def find(
 
     What contradicts goes to stderr, unless ``quiet``: then the caller tells it.
 
+    Args:
+        given: what options and files say.
+        evidence: the dumps of the run.
+        machine: the one that was named; None where none was.
+        as_run: what dumps show goes before whatever is given.
+        quiet: contradictions are not told here.
+
     Raises:
         Failure: a value makes no sense.
     """
@@ -263,6 +274,10 @@ def find(
 
 def parallel_of(context: RunContext, path: str = "") -> ParallelContext:
     """Devices and options, for whoever can say nothing without.
+
+    Args:
+        context: of the run.
+        path: of its dump, for the message.
 
     Raises:
         Failure: nobody says how many devices or stages there are.

@@ -118,6 +118,9 @@ command = context_command("cost", _cost)
 def cost_answered(asked: CostQuestion) -> Answered[CostView]:
     """What a step costs.
 
+    Args:
+        asked: about a dump or a run folder; its options say which profile, machine and sizes count.
+
     Raises:
         Failure: there is no dump with strategies, or nothing can be priced.
     """
@@ -257,6 +260,9 @@ def _slowest(
 
 def read_begin(file: InputFile) -> Dump:
     """A dump with statements in it; its problems go to stderr.
+
+    Args:
+        file: the dump.
 
     Raises:
         Failure: it can't be read, or is empty.

@@ -55,7 +55,12 @@ def given_by_parts(
 
 
 def with_signature(function: Any, parameters: Sequence[inspect.Parameter]) -> Any:
-    """The function, which takes anything by name, with a signature to read its parameters from."""
+    """The function, which takes anything by name, with a signature to read its parameters from.
+
+    Args:
+        function: that is changed, and returned.
+        parameters: with their annotations; they become keyword-only.
+    """
     kind = inspect.Parameter.KEYWORD_ONLY
     shown = [parameter.replace(kind=kind) for parameter in parameters]
     function.__annotations__ = {parameter.name: parameter.annotation for parameter in shown} | {
@@ -80,7 +85,15 @@ def parameters_of(options: type[Any]) -> dict[str, inspect.Parameter]:
 
 
 def notes_of(options: type[Any], kind: type[T]) -> Mapping[str, T]:
-    """By field what stands of some kind in its annotation, beside the option itself."""
+    """By field what stands of some kind in its annotation, beside the option itself.
+
+    Args:
+        options: a class of options.
+        kind: the class of what is looked for, ``Option`` or another note.
+
+    Returns:
+        Fields without one are left out.
+    """
     by_field: dict[str, T] = {}
     for name, hint in typing.get_type_hints(options, include_extras=True).items():
         if get_origin(hint) is Annotated:

@@ -147,7 +147,12 @@ class HelpfulCommand(click.Command):
 
 
 def write_examples(ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """Write the lines of :data:`EXAMPLES` for the words that led to a command."""
+    """Write the lines of :data:`EXAMPLES` for the words that led to a command.
+
+    Args:
+        ctx: of the command.
+        formatter: what writes its help.
+    """
     with formatter.section("Examples"):
         for line in EXAMPLES[" ".join(_words(ctx))]:
             formatter.write(f"{'':>{formatter.current_indent}}{line}\n")

@@ -34,7 +34,12 @@ def command() -> int:
 
 
 def project_of(folder: str, context: Mapping[str, object]) -> Project:
-    """A folder's settings; where they make no sense, none, and why."""
+    """A folder's settings; where they make no sense, none, and why.
+
+    Args:
+        folder: that is open in the editor; empty: the working directory.
+        context: what the editor says of the run, which goes before the settings.
+    """
     from irtool.editor.project import Project
 
     folder = folder or os.getcwd()

@@ -20,6 +20,9 @@ from irtool.syntax import file_facts
 def named_machine(name: str | None) -> Machine | None:
     """The machine of ``--machine``; None where the option is not given.
 
+    Args:
+        name: of a built-in machine, or a TOML file.
+
     Raises:
         Failure: there is no such machine, or the file makes no sense.
     """
@@ -28,6 +31,11 @@ def named_machine(name: str | None) -> Machine | None:
 
 def with_overlap(machine: Machine, text: str | None) -> Machine:
     """The machine with the overlap of ``--overlap``; as it is where the option is not given.
+
+    Args:
+        machine: as it is.
+        text: ``none``, or what part of the communication that computing can hide it does hide, 0 to
+            1.
 
     Raises:
         Failure: it is no part.

@@ -60,7 +60,7 @@ class LazyGroup(click.Group):
         return _command_of(cmd_name) if cmd_name in COMMANDS else None
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write examples."""
+        """Write the examples behind the commands."""
         from irtool.cli.help import write_examples
 
         write_examples(ctx, formatter)

@@ -52,7 +52,16 @@ class MeasuredCommunication:
 
 
 def read_communication_in(folder: str, measured: MeasuredCommunication, ranks: int | None) -> None:
-    """What the profiles in a run folder measured of communication; nothing where they don't."""
+    """What the profiles in a run folder measured of communication; nothing where they don't.
+
+    Args:
+        folder: the run folder.
+        measured: that is added to.
+        ranks: how many take part in a collective, where the profile does not say it.
+
+    Raises:
+        Failure: the folder can't be read.
+    """
     try:
         run = load_run(folder)
     except DumpError as error:

@@ -46,7 +46,7 @@ from irtool.report.memory import (
 
 
 class Order(str, Enum):
-    """Launch orders."""
+    """Orders of launch that memory can be counted in."""
 
     bfs = "bfs"
     dfs = "dfs"
@@ -168,6 +168,9 @@ command = context_command("memory", _memory)
 
 def memory_answered(asked: MemoryQuestion) -> Answered[MemoryView]:
     """What devices hold.
+
+    Args:
+        asked: about dumps or a run folder; its options say how memory is counted.
 
     Raises:
         Failure: nothing can be read, or a value makes no sense.

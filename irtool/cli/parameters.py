@@ -139,7 +139,12 @@ def command_parameters(function: Callable[..., Any]) -> list[click.Parameter]:
 
 
 def with_lists(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
-    """What was given, lists as lists; where one is empty, the default of the function."""
+    """What was given, lists as lists; where one is empty, the default of the function.
+
+    Args:
+        function: of the command.
+        given: what the parser gives, by parameter.
+    """
     changed: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if _kind(get_args(parameter.annotation)[0]).is_list:
@@ -245,5 +250,9 @@ def _completer(declared: _Declared) -> Any:
 
 
 def files(word: str) -> list[CompletionItem]:
-    """Let the shell offer its files; bash does where no name is offered behind them."""
+    """Let the shell offer its files; bash does where no name is offered behind them.
+
+    Args:
+        word: what was typed of it.
+    """
     return [CompletionItem(word, type="file")]

@@ -79,6 +79,9 @@ command = context_command("pipeline", _pipeline)
 def pipeline_answered(asked: PipelineQuestion) -> Answered[PipelineView]:
     """The stages of a run, and how long they wait.
 
+    Args:
+        asked: about a run folder, or dumps of its stages.
+
     Raises:
         Failure: nothing can be read, or nobody says how many stages there are.
     """

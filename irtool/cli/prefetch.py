@@ -40,7 +40,11 @@ def prefetch(paths: Iterable[str]) -> None:
 
 
 def prefetch_classes(classes: Iterable[RankClass]) -> None:
-    """Read the main dump of each class of ranks with equal graphs, as :func:`prefetch` does."""
+    """Read the main dump of each class of ranks with equal graphs, as :func:`prefetch` does.
+
+    Args:
+        classes: those without a main dump are passed over.
+    """
     prefetch(item.file.path for item in classes if item.file is not None)
 
 

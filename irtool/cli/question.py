@@ -54,6 +54,11 @@ def question_of(
 
     The rules of sharding that the settings name count from now on.
 
+    Args:
+        source: what is asked about.
+        options: as they were typed; they name the settings.
+        context: what the command line says of the run.
+
     Raises:
         Failure: settings can't be read, or make no sense.
     """

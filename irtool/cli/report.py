@@ -55,7 +55,17 @@ def report(
     column: int = 1,
     hint: str = "",
 ) -> None:
-    """Print one message; ``text`` is the line that ``column`` counts in."""
+    """Print one message on standard error.
+
+    Args:
+        place: that it is about: ``FILE:LINE:COLUMN``, an option; empty: irtool itself.
+        severity: ``error``, ``warning`` or ``info``.
+        code: of the message, ``CLI001``.
+        message: in one line.
+        text: the line of the input that is shown below; empty: none.
+        column: in that line, from 1.
+        hint: what to do about it.
+    """
     place, message, hint = (
         shortened(escape(part), _LONGEST_MESSAGE) for part in (place, message, hint)
     )
@@ -96,7 +106,11 @@ def noting() -> Generator[list[str]]:
 
 
 def say(text: str) -> None:
-    """Print a line on standard error; where nobody listens any more, that is no failure."""
+    """Print a line on standard error; where nobody listens any more, that is no failure.
+
+    Args:
+        text: as it is printed; callers have escaped it.
+    """
     heard = _heard.get()
     if heard is not None:
         heard.append(text.removeprefix("irtool: "))
@@ -118,7 +132,12 @@ def _print(text: str) -> None:
 
 
 def forget_stream(stream: TextIO, number: int) -> None:
-    """Point a standard stream elsewhere, so that Python's last flush has nothing to fail on."""
+    """Point a standard stream elsewhere, so that Python's last flush has nothing to fail on.
+
+    Args:
+        stream: standard output, say.
+        number: of its file descriptor; a stream that has another is left as it is.
+    """
     try:
         if stream.fileno() == number:
             elsewhere = os.open(os.devnull, os.O_WRONLY)
@@ -129,7 +148,11 @@ def forget_stream(stream: TextIO, number: int) -> None:
 
 
 def report_failure(failure: Failure) -> None:
-    """Print why a command could not do what was asked."""
+    """Print why a command could not do what was asked.
+
+    Args:
+        failure: with its place, and what to do about it.
+    """
     report(
         failure.place,
         "error",
@@ -142,7 +165,11 @@ def report_failure(failure: Failure) -> None:
 
 
 def report_usage(error: click.ClickException) -> None:
-    """Print what is wrong with the command line."""
+    """Print what is wrong with the command line.
+
+    Args:
+        error: as click raises it.
+    """
     message = error.format_message().rstrip(".")
     context = error.ctx if isinstance(error, click.UsageError) else None
     hint = f"{context.command_path} --help shows the options" if context else ""
@@ -158,12 +185,20 @@ def report_usage(error: click.ClickException) -> None:
 
 
 def note(message: str) -> None:
-    """Tell the user about a choice that was made for them."""
+    """Tell the user about a choice that was made for them.
+
+    Args:
+        message: in one line; control characters are escaped.
+    """
     say(f"irtool: {escape(message)}")
 
 
 def report_problems(problems: Iterable[Finding]) -> None:
-    """Print problems found while reading, at most :data:`MAX_REPORTED` of them."""
+    """Print problems found while reading, at most :data:`MAX_REPORTED` of them.
+
+    Args:
+        problems: in the order of the file.
+    """
     listed = list(problems)
     for problem in listed[:MAX_REPORTED]:
         place = f"{problem.file}:{problem.line}:{problem.column}"

@@ -17,7 +17,11 @@ _MOST_LISTED = 10_000
 
 
 def first_steps(folder: str = ".") -> str:
-    """What to do first, in lines; of dumps in the folder, what to run on them."""
+    """What to do first, in lines; of dumps in the folder, what to run on them.
+
+    Args:
+        folder: that is looked into, without its folders.
+    """
     width = max(len(line) for line, _ in _FIRST)
     lines = ["irtool reads the graph dumps (*.ir) of MindSpore. What to do first:", ""]
     lines += [f"  {line:<{width}}  {what}" for line, what in _FIRST]

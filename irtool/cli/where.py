@@ -18,6 +18,10 @@ def read_query(option: str, text: str) -> Predicate:
     An operator in it that nobody knows, but that is written like one, gets a note: it may be
     somebody's own.
 
+    Args:
+        option: that it was given to, for the message.
+        text: the query.
+
     Raises:
         Failure: the query can't be read; tells the place in it.
     """
@@ -41,6 +45,11 @@ def _note_near(option: str, name: str) -> None:
 
 
 def of_query(option: str, error: QueryError) -> Failure:
-    """What is wrong with a query, and where in it."""
+    """What is wrong with a query, and where in it.
+
+    Args:
+        option: that it was given to.
+        error: as the query's reader raises it.
+    """
     place = f"{option}:1:{error.column}"
     return Failure(error.message, place, error.column, error.text, error.hint, "QRY001")

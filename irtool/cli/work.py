@@ -48,7 +48,11 @@ _workers: ContextVar[Workers] = ContextVar("workers", default=_USUAL)
 
 @contextmanager
 def working_with(workers: Workers) -> Generator[None]:
-    """Let these read files, until the end of a block."""
+    """Let these read files, until the end of a block.
+
+    Args:
+        workers: processes of this machine, or a cluster.
+    """
     token = _workers.set(workers)
     try:
         yield
@@ -82,7 +86,17 @@ class Outcome(Generic[Result]):
 
 
 def processes_for(sizes: Sequence[int], asked: int | None) -> int:
-    """How many processes to use for files of these sizes; ``asked`` goes before ``--jobs``."""
+    """How many processes to use for files of these sizes.
+
+    Args:
+        sizes: bytes of each file.
+        asked: goes before ``--jobs``; None: it counts, or without it as many as there are
+            processors.
+
+    Returns:
+        At least one, and never more than there are files; one for little input that nobody asked
+        several for.
+    """
     asked = asked if asked is not None else _workers.get().jobs
     if asked is not None:
         return max(1, min(asked, len(sizes)))

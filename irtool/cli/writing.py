@@ -35,7 +35,12 @@ class PipeClosed(Exception):
 
 
 def cannot_write(error: OSError, place: str) -> Failure:
-    """Why an output can't be written."""
+    """Why an output can't be written.
+
+    Args:
+        error: what the system says.
+        place: the file, or what stands for it.
+    """
     reason = error.strerror or str(error)
     folder = os.path.dirname(place)
     hint = f"there is no folder {folder}" if folder and not os.path.isdir(folder) else ""
@@ -51,7 +56,11 @@ def descriptor_of(path: str) -> int | None:
 
 
 def is_standard_output(path: str | None) -> bool:
-    """Whether an output goes to standard output."""
+    """Whether an output goes to standard output.
+
+    Args:
+        path: as it was given; None: no file is named.
+    """
     return path is None or path == "-" or descriptor_of(path) == _STANDARD_OUTPUT
 
 
@@ -95,7 +104,15 @@ class Sink(io.RawIOBase):
 
 @contextmanager
 def output_errors(place: str) -> Generator[None]:
-    """Turn what the system says of an output into what a person is told."""
+    """Turn what the system says of an output into what a person is told.
+
+    Args:
+        place: of the output, for the message.
+
+    Raises:
+        Failure: it can't be written.
+        PipeClosed: its reader went away.
+    """
     try:
         yield
     except OSError as error:
@@ -211,10 +228,15 @@ def discard_all() -> None:
 
 
 def write_file(path: str, text: str, over_input: bool = False) -> None:
-    """Write a text file in UTF-8, whole or not at all; ``over_input`` as of :class:`NewFile`.
+    """Write a text file in UTF-8, whole or not at all.
+
+    Args:
+        path: where; links are followed.
+        text: what the file will hold.
+        over_input: it may be a file that was read (one that is brought up to date).
 
     Raises:
-        Failure: it can't be written, or it is an input.
+        Failure: it can't be written, or it is an input and may not be.
     """
     cannot_repeat()
     file = NewFile(path, over_input)

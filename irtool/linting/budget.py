@@ -410,6 +410,11 @@ _HINTS: Mapping[Measure, str] = {
 
 
 def applies(limit: Limit, to: Measured) -> bool:
-    """Whether a limit is for a rank; one for a rank or stage is not for those nobody names."""
+    """Whether a limit is for a rank; one for a rank or stage is not for those nobody names.
+
+    Args:
+        limit: for a rank or a stage, or for all.
+        to: what was measured, of a rank and those alike.
+    """
     ranks = (None, to.rank, *to.alike)
     return limit.rank in ranks and limit.stage in (None, to.stage)

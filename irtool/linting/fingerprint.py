@@ -63,5 +63,9 @@ def fingerprinted(findings: Iterable[Finding], place_of: Callable[[Finding], str
 
 
 def lasting(text: str) -> str:
-    """A text without what changes from one compilation to the next."""
+    """A text without what changes from one compilation to the next.
+
+    Args:
+        text: of a finding.
+    """
     return _LAYER.sub("#", _PASSING.sub("#", text))

@@ -145,7 +145,11 @@ def _sources(node: Node) -> Iterable[Node]:
 
 
 def is_framework(path: str) -> bool:
-    """Whether a file belongs to MindSpore rather than to its user."""
+    """Whether a file belongs to MindSpore rather than to its user.
+
+    Args:
+        path: of the file, with either kind of slashes.
+    """
     return any(part in path.replace("\\", "/") for part in FRAMEWORK)
 
 
@@ -161,7 +165,14 @@ def _source(location: Location) -> SourceLine:
 
 
 def node_place(node: Node) -> FindingPlace:
-    """The place of a node; its operator's name is what a caret stands under."""
+    """The place of a node; its operator's name is what a caret stands under.
+
+    Args:
+        node: of any dump.
+
+    Returns:
+        Its file, line and columns, from 1, and the statement as it is printed.
+    """
     statement = print_statement(node)
     target = print_target(node.target)
     offset = statement.find(target, len(node.style.indent)) if target else -1
@@ -179,7 +190,14 @@ def node_place(node: Node) -> FindingPlace:
 
 
 def parameter_place(parameter: GraphParameter) -> FindingPlace:
-    """The place of a parameter's declaration; its name is what a caret stands under."""
+    """The place of a parameter's declaration; its name is what a caret stands under.
+
+    Args:
+        parameter: of a graph; one that is not declared has no line.
+
+    Returns:
+        Its line and columns, from 1, without a file.
+    """
     declared = parameter.declaration
     if declared is None or not declared.line:
         return FindingPlace(graph=parameter.graph or None)

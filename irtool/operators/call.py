@@ -83,7 +83,13 @@ class OperatorCall:
 
 
 def tensor(*shape: int, dtype: str = "Float32", parameter: bool = False) -> Operand:
-    """A tensor operand, for tests and for calls made by hand."""
+    """A tensor operand, for tests and for calls made by hand.
+
+    Args:
+        shape: sizes, -1 for one that is not known.
+        dtype: as dumps spell it.
+        parameter: whether it is a parameter of the network.
+    """
     return Operand(shape, dtype, is_parameter=parameter)
 
 

@@ -42,6 +42,9 @@ def form_of(call: OperatorCall) -> str:
 
     ``t`` is a tensor, ``d`` one of unknown sizes, ``c`` a constant, ``-`` an input that was left
     out, ``(t)`` a tuple of tensors; inputs that the entry names stand as flags, or not at all.
+
+    Args:
+        call: whose operator's entry names attributes and inputs.
     """
     entry = operator_of(call.op)
     named = {one.position for one in entry.attributes if one.position is not None}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class ParallelGroups(str, Enum):
-    """Values of communi_parallel_mode."""
+    """Values of ``communi_parallel_mode``: which groups have streams of their own."""
 
     all = "all_group_parallel"
     same_server = "same_server_group_parallel"

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 
 def is_for_checkpoints(paths: Sequence[str]) -> bool:
-    """Whether two paths are to be compared as checkpoints: files or folders of them, both."""
+    """Whether two paths are to be compared as checkpoints: files or folders of them, both.
+
+    Args:
+        paths: as they were given.
+    """
     return all(_is_checkpoint(path) for path in paths)
 
 
@@ -80,6 +84,10 @@ def tell_checkpoints(paths: Sequence[str], asked: DiffOptions, output: Output) -
 
 def checkpoints_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[CheckpointView]:
     """What differs between two checkpoints.
+
+    Args:
+        paths: of the left and the right side.
+        asked: with the strategy files of both sides, and a map of names.
 
     Raises:
         Failure: a side can't be read.

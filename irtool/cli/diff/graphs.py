@@ -80,7 +80,14 @@ def _both(sides: Sequence[str | Dump], asked: DiffOptions) -> list[Dump]:
 
 
 def contexts_of(*dumps: Dump) -> list[tuple[list[str], RunContext]]:
-    """Dumps with the contexts that they were compiled with, as they and their folders say."""
+    """Dumps with the contexts that they were compiled with, as they and their folders say.
+
+    Args:
+        dumps: any number; nothing is given beside them.
+
+    Returns:
+        For each its path, alone in a list, and its context.
+    """
     return [
         ([dump.path], context_of_any(InputFile(dump.path), Configuration(), dump)) for dump in dumps
     ]

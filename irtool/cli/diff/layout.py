@@ -16,6 +16,12 @@ _HINT = "irtool diff LEFT RIGHT --write-layout -o layout.json proposes one"
 def layouts_at(path: str | None) -> tuple[SideLayout, SideLayout] | None:
     """Both sides of a layout file; None where none is named.
 
+    Args:
+        path: of the file, JSON or TOML.
+
+    Returns:
+        How the left and the right run are cut.
+
     Raises:
         Failure: it cannot be read, or says nothing sensible.
     """

@@ -94,6 +94,9 @@ def run_loss(run: Run) -> LossRun | None:
     """The longest loss curve among a run's files and logs; None where there is none.
 
     With pipeline stages only the last one knows the loss, so every log is looked into.
+
+    Args:
+        run: the run folder.
     """
     best: LossRun | None = None
     logs = [log.path for log in run.logs]

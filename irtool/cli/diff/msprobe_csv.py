@@ -61,7 +61,11 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def cell_text(text: str) -> str:
-    """A text as other tables have it; a number, with or without a percent sign, as it is."""
+    """A text as other tables have it; a number, with or without a percent sign, as it is.
+
+    Args:
+        text: of a cell.
+    """
     try:
         float(text.rstrip("%"))
     except ValueError:

@@ -16,6 +16,12 @@ _OLD_TOP = "Cell"
 def names_of(path: str | None) -> Mapping[str, str]:
     """The map of names: JSON (an object), or one ``left = right`` a line.
 
+    Args:
+        path: of the file; None: there is no map, and nothing is renamed.
+
+    Returns:
+        Names on the right by names on the left.
+
     Raises:
         Failure: it cannot be read.
     """
@@ -41,7 +47,12 @@ def names_of(path: str | None) -> Mapping[str, str]:
 
 
 def maps_of(path: str | None) -> NameMaps:
-    """The same for runs, which msprobe's mapping files (YAML: cell, data, layer) serve, too.
+    """The maps of names for two runs: what :func:`names_of` reads, and msprobe's mapping files.
+
+    Those are YAML, of three kinds: cell, data and layer mappings.
+
+    Args:
+        path: of the file; its suffix tells YAML from the others; None: there is no map.
 
     Raises:
         Failure: it cannot be read.

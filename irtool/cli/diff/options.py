@@ -23,7 +23,7 @@ TENSORS = "Tensors"
 
 
 class DiffForm(str, Enum):
-    """Output formats."""
+    """Output formats of ``irtool diff``."""
 
     table = "table"
     json = "json"

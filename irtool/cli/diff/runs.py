@@ -28,7 +28,11 @@ MANY_OBJECTS = 1 << 20
 
 
 def is_for_runs(paths: Sequence[str]) -> bool:
-    """Whether two paths are to be compared as runs: one holds tensors, or both are run folders."""
+    """Whether two paths are to be compared as runs: one holds tensors, or both are run folders.
+
+    Args:
+        paths: as they were given.
+    """
     return any(holds_tensors(path) for path in paths) or all(file_facts.is_folder(p) for p in paths)
 
 
@@ -137,6 +141,10 @@ def _runs_answered(paths: Sequence[str], asked: DiffOptions, keeps_all: bool) ->
 def side_of(path: str, asked: DiffOptions) -> RunSide:
     """What one path has to be compared: graphs, tensors, losses, settings.
 
+    Args:
+        path: a run folder, or a file of tensors.
+        asked: which rank and compilation of a run.
+
     Raises:
         Failure: it can't be read, or holds nothing of these.
     """
@@ -186,6 +194,12 @@ def calm_numpy() -> None:
 
 def schedule_of(asked: DiffOptions) -> tuple[Scheduler | None, Callable[[], None]]:
     """Where tensors are measured, and what ends that; None measures here.
+
+    Args:
+        asked: with ``--scheduler`` (a Dask cluster) or ``--jobs`` (processes of this machine).
+
+    Returns:
+        What measures, and a function to call when all is measured.
 
     Raises:
         Failure: there is no Dask.

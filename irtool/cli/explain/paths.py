@@ -296,7 +296,7 @@ class _Peeked:
         self._damage: Exception | None = None
 
     def peek(self) -> bytes:
-        """The first bytes."""
+        """The first bytes of the stream, which whoever reads it gets again."""
         size = 0
         while size < _PEEK and self._damage is None:
             try:

@@ -191,6 +191,12 @@ def write_trend(path: str, page: str | None, judged: Budgeted, limits: Sequence[
     A build of the same name as the last one takes its place: a job that was run again.  Lines that
     are no build are named and stay as they are.
 
+    Args:
+        path: of the trend file; made where there is none.
+        page: file of the HTML page; None: no page is written.
+        judged: the build, and what it was held against.
+        limits: that the page draws beside what was measured.
+
     Raises:
         Failure: a file cannot be written or holds no build at all, or the page would replace an
             input.

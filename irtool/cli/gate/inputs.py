@@ -41,6 +41,12 @@ class Pair:
 def pairs_for(old: str, new: str, rank: int | None, graph: int | None) -> list[Pair]:
     """The dumps to compare: one pair a rank of two run folders, ranks with equal dumps once.
 
+    Args:
+        old: the golden dump or run folder.
+        new: the one that is judged.
+        rank: only this one; None: all ranks that both run folders have.
+        graph: number of the compilation in a run folder; None: the largest training one.
+
     Raises:
         Failure: there is nothing to compare.
     """
@@ -66,6 +72,11 @@ def pairs_for(old: str, new: str, rank: int | None, graph: int | None) -> list[P
 def alone_for(new: str, rank: int | None, graph: int | None) -> list[Pair]:
     """The dumps of one build that is held against a budget: one a rank, or one a class of ranks.
 
+    Args:
+        new: the dump or run folder that is judged.
+        rank: only this one; None: all ranks of a run folder.
+        graph: number of the compilation in a run folder; None: the largest training one.
+
     Raises:
         Failure: there is none.
     """
@@ -83,7 +94,14 @@ def alone_for(new: str, rank: int | None, graph: int | None) -> list[Pair]:
 def without_golden(
     pairs: Sequence[Pair], new: str, rank: int | None, graph: int | None
 ) -> list[Pair]:
-    """The dumps of ranks that only the run that is judged has: budgets are for them, too."""
+    """The dumps of ranks that only the run that is judged has: budgets are for them, too.
+
+    Args:
+        pairs: the dumps that are compared.
+        new: the dump or run folder that is judged.
+        rank: the only one that was asked for; there are no others then.
+        graph: number of the compilation in a run folder; None: the largest training one.
+    """
     if rank is not None or not os.path.isdir(new):
         return []
     covered = {number for pair in pairs for number in pair.ranks or (pair.new.rank,)}
@@ -98,6 +116,13 @@ def contexts_of(
     pairs: Sequence[Pair], configuration: Configuration
 ) -> list[tuple[list[str], RunContext]]:
     """The context of each dump with its path, those that are judged before their golden ones.
+
+    Args:
+        pairs: the dumps that are compared, or judged alone.
+        configuration: ``irtool.toml``.
+
+    Returns:
+        For each dump its path, alone in a list, and its context.
 
     Raises:
         Failure: a value of it makes no sense.
@@ -161,6 +186,12 @@ def _file(path: str, rank: int | None, graph: int | None) -> InputFile:
 def read_pair(pair: Pair) -> tuple[Dump, Dump]:
     """Both dumps.
 
+    Args:
+        pair: whose golden dump must be there.
+
+    Returns:
+        The golden dump, then the one that is judged.
+
     Raises:
         Failure: one holds nothing, or they are of different kinds.
     """
@@ -184,14 +215,26 @@ def _kind(file: InputFile, dump: Dump) -> DumpKind:
 
 
 def read_pair_side(file: InputFile) -> Dump:
-    """One dump; what of it cannot be read is told on stderr."""
+    """One dump; what of it cannot be read is told on stderr.
+
+    Args:
+        file: the dump.
+
+    Raises:
+        Failure: it cannot be read, or there is no statement in it.
+    """
     dump = read_statements(file)
     report_problems(dump.problems)
     return dump
 
 
 def of_ranks(findings: Iterable[Finding], ranks: tuple[int, ...]) -> list[Finding]:
-    """Findings with the ranks that they hold for."""
+    """Findings with the ranks that they hold for.
+
+    Args:
+        findings: of one pair of dumps.
+        ranks: that the pair speaks for; none: they are returned as they are.
+    """
     if not ranks:
         return list(findings)
     return [replace(finding, rank=ranks[0], ranks=ranks) for finding in findings]

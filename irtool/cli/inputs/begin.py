@@ -41,6 +41,11 @@ LATER = ("validate", "step_parallel_end")
 def find_begin(path: str, rank: int | None, graph: int | None) -> InputFile:
     """The dump to check: the file itself, or the begin dump that a run folder holds.
 
+    Args:
+        path: a dump, a run folder, or ``-``.
+        rank: whose dump, in a run folder; None: the lowest with dumps.
+        graph: number of the compilation there; None: the largest training one.
+
     Raises:
         Failure: there is no such dump.
     """
@@ -144,12 +149,20 @@ def _fail_if_own_code(dump: str | None, asked: str) -> None:
 
 
 def is_later(path: str) -> bool:
-    """Whether a file's name says that it was taken after the parallel pass."""
+    """Whether a file's name says that it was taken after the parallel pass.
+
+    Args:
+        path: a file, or a folder, which is none.
+    """
     return not file_facts.is_folder(path) and parse_name(os.path.basename(path)).name in LATER
 
 
 def later_dump(path: str, begin: str) -> str:
     """The later dump that a path means: the file itself, or that of a run folder.
+
+    Args:
+        path: a dump or a run folder.
+        begin: the begin dump that it belongs to.
 
     Raises:
         Failure: there is none.
@@ -168,6 +181,15 @@ def dumps_for_why(
     path: str, against: str | None, rank: int | None, graph: int | None
 ) -> tuple[str, InputFile | None]:
     """The later dump that holds the nodes in question, and the begin dump before it.
+
+    Args:
+        path: a dump of either pass, or a run folder.
+        against: where the later dump is; None: beside the begin dump.
+        rank: whose dump, in a run folder; None: the lowest with dumps.
+        graph: number of the compilation there; None: the largest training one.
+
+    Returns:
+        The path of the later dump, and the begin dump, None where no such lies beside.
 
     Raises:
         Failure: there is no later dump.

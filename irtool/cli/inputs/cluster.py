@@ -85,6 +85,9 @@ class Read:
 def read_cluster(asked: Asked) -> Read:
     """Reads the ranks that a command line means.
 
+    Args:
+        asked: a run folder, dumps of different ranks, or dumps that were read already.
+
     Raises:
         Failure: nothing can be read, or nobody can say whose dumps these are.
     """
@@ -253,7 +256,12 @@ def _early_pass(file: InputFile, dump: Dump) -> str:
 
 
 def refuse_partial(read: Read) -> Read:
-    """The same; every answer that needs all communications asks this first.
+    """Hand on what was read of a run, if it holds all communications.
+
+    Every answer that needs all of them asks this first.
+
+    Args:
+        read: the ranks of the run.
 
     Raises:
         Failure: the dumps are of a pass that does not hold all of them yet.
@@ -295,6 +303,10 @@ def _exact(context: RunContext) -> int | None:
 
 def machine_for(name: str | None, cluster: Cluster) -> Machine:
     """The machine of ``--machine``: a built-in one's name or a file; else that of the target.
+
+    Args:
+        name: as it was given; None: it was not.
+        cluster: whose groups tell the target.
 
     Raises:
         Failure: there is no such machine, or the file makes no sense.

@@ -62,7 +62,14 @@ def _of_rank(files: list[InputFile], rank: int) -> list[InputFile]:
 
 
 def pass_name(file: InputFile) -> str | None:
-    """After which pass a dump was taken, by its name."""
+    """After which pass a dump was taken, by its name.
+
+    Args:
+        file: the dump.
+
+    Returns:
+        ``validate``; None for standard input.
+    """
     if file.path == STDIN:
         return None
     return file.name or parse_name(os.path.basename(file.path)).name
@@ -70,6 +77,9 @@ def pass_name(file: InputFile) -> str | None:
 
 def read_input(file: InputFile) -> Dump:
     """Read one input.
+
+    Args:
+        file: the dump; standard input where its path is ``-``.
 
     Raises:
         DumpError: it cannot be read at all.
@@ -82,6 +92,9 @@ def read_input(file: InputFile) -> Dump:
 
 def read_statements(file: InputFile) -> Dump:
     """Read one input that has statements; an empty one's problems go to stderr.
+
+    Args:
+        file: the dump; standard input where its path is ``-``.
 
     Raises:
         Failure: it cannot be read, or there is no statement in it.
@@ -98,5 +111,9 @@ def read_statements(file: InputFile) -> Dump:
 
 
 def input_size(file: InputFile) -> int:
-    """Bytes of the file as it lies there; 0 where nobody knows."""
+    """Bytes of the file as it lies there; 0 where nobody knows.
+
+    Args:
+        file: the dump; of standard input nobody knows.
+    """
     return 0 if file.path == STDIN else file_facts.file_size(file.path)

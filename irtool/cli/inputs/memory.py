@@ -42,7 +42,11 @@ _SAME = "trace_code_graph_"
 
 
 def is_built(path: str) -> bool:
-    """Whether a dump is what the backend built, by its name."""
+    """Whether a dump is what the backend built, by its name.
+
+    Args:
+        path: of the dump.
+    """
     return os.path.basename(path).startswith((_BUILT, _SAME))
 
 
@@ -176,7 +180,7 @@ def _read_compilation(run: Run, picked: Compilation, ranks: tuple[int, ...]) -> 
 
 
 def _with_order(entry: RankDump, run: Run, picked: Compilation) -> RankDump:
-    """The same with what the backend built, which is what ran, and the order that was recorded."""
+    """A dump with what the backend built of it, which is what ran, and the order of launches."""
     graphs = [graph for graph in picked.kernel_graphs if graph.base.startswith(_BUILT)]
     built = picked.read(graphs[0]) if len(graphs) == 1 else None
     order, problems = recorded_order(run.rank(picked.rank), picked)
@@ -248,7 +252,12 @@ def layout_of(
 
 
 def placed(dumps: Sequence[RankDump], layout: Layout) -> list[RankDump]:
-    """The dumps, of which a single one that no folder names has the rank that its groups show."""
+    """The dumps, of which a single one that no folder names has the rank that its groups show.
+
+    Args:
+        dumps: that were read.
+        layout: what is known of the run.
+    """
     shown = layout.context.value("global_rank")
     if len(dumps) != 1 or not isinstance(shown, int) or shown == 0:
         return list(dumps)
@@ -273,7 +282,11 @@ def _evidence(dumps: Sequence[RankDump]) -> Evidence:
 
 
 def target_of(context: RunContext) -> str:
-    """``Ascend`` or ``GPU``."""
+    """The target that a run was compiled for, ``Ascend`` or ``GPU``; empty where nobody says.
+
+    Args:
+        context: of the run.
+    """
     return str(context.value("device_target") or "")
 
 
@@ -282,6 +295,10 @@ def target_of(context: RunContext) -> str:
 
 def size_of(text: str, option: str) -> int:
     """Bytes: ``60GiB``, ``60G`` (the same), ``64GB`` (powers of ten), or a number.
+
+    Args:
+        text: as it was given.
+        option: that it was given to, for the message.
 
     Raises:
         Failure: it is no size, or one that no memory has.
@@ -301,6 +318,9 @@ def size_of(text: str, option: str) -> int:
 
 def sizes_of(bindings: Sequence[str]) -> Mapping[str, int]:
     """``--bind NAME=SIZE``: sizes by symbol or input dimension.
+
+    Args:
+        bindings: as they were given.
 
     Raises:
         Failure: one is not of this form.
@@ -323,6 +343,10 @@ def sizes_of(bindings: Sequence[str]) -> Mapping[str, int]:
 def with_sizes(one: RankDump, sizes: Mapping[str, int]) -> RankDump:
     """The dump with numbers for its unknown dimensions; says what is still wanted.
 
+    Args:
+        one: the dump, with what is known of its rank.
+        sizes: by symbol or input dimension; none: only what is wanted is told.
+
     Raises:
         Failure: a name or size makes no sense here.
     """
@@ -335,6 +359,11 @@ def with_sizes(one: RankDump, sizes: Mapping[str, int]) -> RankDump:
 
 def sized(dump: Dump, path: str, sizes: Mapping[str, int]) -> Dump:
     """A dump with numbers for its unknown dimensions; says what is still wanted.
+
+    Args:
+        dump: of any pass.
+        path: of the dump, for what is said.
+        sizes: by symbol or input dimension; none: only what is wanted is told.
 
     Raises:
         Failure: a name or size makes no sense here.

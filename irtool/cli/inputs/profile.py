@@ -48,6 +48,11 @@ _HINT = "kernel_details.csv, cpu_op_execute_timestamp_0.txt of a CPU, or trace_v
 def profile_at(path: str, given: str | None, rank: int | None) -> Profile | None:
     """The profile that an option names, else the one in a run folder; None where there is none.
 
+    Args:
+        path: what the command reads; a profile is looked for where it is a run folder.
+        given: the profile, or a folder that holds one; None: no option names it.
+        rank: whose profile; None: the first rank's that has one.
+
     Raises:
         Failure: what is named is no profile.
     """
@@ -93,7 +98,13 @@ def _read(path: str) -> Profile:
 
 
 def graph_that_ran(path: str, rank: int | None, graph: int | None) -> Dump | None:
-    """What the backend built of a run, else its validate dump; None where neither is there."""
+    """What the backend built of a run, else its validate dump; None where neither is there.
+
+    Args:
+        path: a run folder, or a dump in one.
+        rank: whose dump; None: the lowest with dumps.
+        graph: number of the compilation; None: the largest training one.
+    """
     folder = path if file_facts.is_folder(path) else os.path.dirname(path) or os.curdir
     try:
         picked = load_run(folder).compilation(graph, rank)
@@ -133,7 +144,13 @@ def _file_that_ran(picked: Compilation) -> PassFile | None:
 
 
 def has_begin(path: str, rank: int | None, graph: int | None) -> bool:
-    """Whether a path may be priced by its begin dump: all but folders that have none."""
+    """Whether a path may be priced by its begin dump: all but folders that have none.
+
+    Args:
+        path: a dump or a run folder.
+        rank: whose compilations count; None: those of all ranks.
+        graph: number of the compilation.
+    """
     if not file_facts.is_folder(path):
         return True
     try:

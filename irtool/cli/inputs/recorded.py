@@ -23,7 +23,14 @@ _BUILT = "graph_build_"
 def recorded_collectives(
     run: Run,
 ) -> tuple[Mapping[int, RecordedCollectives], tuple[Finding, ...]]:
-    """The collectives that each rank recorded, and what of the records could not be read."""
+    """The collectives that each rank recorded, and what of the records could not be read.
+
+    Args:
+        run: the run folder.
+
+    Returns:
+        Collectives by rank, of those ranks that recorded some, and findings of severity error.
+    """
     by_rank: dict[int, RecordedCollectives] = {}
     problems: list[Finding] = []
     for rank, one in run.by_rank.items():
@@ -41,7 +48,15 @@ def recorded_collectives(
 
 
 def nodes_of_launches(run: Run, graph: int | None) -> Mapping[int, Mapping[int, Node]]:
-    """By rank the nodes of its dump, by their index among all launches of a dry run."""
+    """By rank the nodes of its dump, by their index among all launches of a dry run.
+
+    Args:
+        run: the run folder.
+        graph: number of the compilation; None: the largest training one.
+
+    Returns:
+        Ranks and launches that can't be told are left out.
+    """
     by_rank: dict[int, dict[int, Node]] = {}
     for rank, one in run.by_rank.items():
         path = one.artefact("launch order")
@@ -64,7 +79,16 @@ def nodes_of_launches(run: Run, graph: int | None) -> Mapping[int, Mapping[int, 
 def recorded_orders(
     run: Run, cluster: Cluster, graph: int | None
 ) -> tuple[Mapping[int, RecordedOrder], tuple[Finding, ...]]:
-    """The orders of all ranks of a cluster; none where one of them recorded none."""
+    """The orders of all ranks of a cluster; none where one of them recorded none.
+
+    Args:
+        run: the run folder.
+        cluster: the ranks whose orders are wanted.
+        graph: number of the compilation; None: the largest training one.
+
+    Returns:
+        Orders by rank, and what of the records could not be read.
+    """
     by_rank: dict[int, RecordedOrder] = {}
     problems: list[Finding] = []
     for rank in cluster.ranks:

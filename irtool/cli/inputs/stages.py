@@ -73,6 +73,13 @@ def read_run(
 ) -> Inputs:
     """Read a run, or its begin dump; of a run that left only ``validate`` dumps these.
 
+    Args:
+        path: a run folder, or a begin dump.
+        arguments: what the command line says of the context.
+        configuration: ``irtool.toml``.
+        graph: number of the compilation; None: the largest training one.
+        machine: the one that was named; None where none was.
+
     Raises:
         Failure: there is nothing to read, or nobody says how many devices there are.
     """
@@ -93,7 +100,19 @@ def read_run(
 
 
 def begins_of(path: str, context: ParallelContext, graph: int | None) -> Stages:
-    """A begin dump that an option names; of a run folder those of all stages."""
+    """A begin dump that an option names; of a run folder those of all stages.
+
+    Args:
+        path: a begin dump or a run folder.
+        context: of the run.
+        graph: number of the compilation; None: the largest training one.
+
+    Returns:
+        Dumps by stage.
+
+    Raises:
+        Failure: there is no such dump.
+    """
     return _stages(path, find_begin(path, None, graph), context, graph)
 
 

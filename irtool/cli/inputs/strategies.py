@@ -44,6 +44,9 @@ def failure_of(error: ArtefactError) -> Failure:
 def strategies_at(path: str) -> StrategyFile:
     """A strategy file, or a folder with one for each stage.
 
+    Args:
+        path: of the file or folder.
+
     Raises:
         Failure: it is none, or of a later pipeline stage alone.
     """
@@ -57,6 +60,9 @@ def strategies_at(path: str) -> StrategyFile:
 
 def layouts_at(path: str) -> StrategyFile | None:
     """How parameters lie, by a strategy file, a folder of stage files, a run or a begin dump.
+
+    Args:
+        path: of the file or folder, or the word ``whole``.
 
     Returns:
         None where ``path`` is ``whole``: checkpoints are not cut.
@@ -92,6 +98,12 @@ def _of_run(path: str) -> StrategyFile:
 
 def saved_in_run(path: str) -> StrategyFile | None:
     """The layouts in strategy files that lie in a run folder, those of its stages as one.
+
+    Args:
+        path: the run folder.
+
+    Returns:
+        None where no file there holds layouts.
 
     Raises:
         ArtefactError: they are no files of one run, or lack a stage.
@@ -172,6 +184,9 @@ def _predicted(path: str) -> StrategyFile:
 
 def network_at(path: str) -> Dump:
     """The begin dump that says a network's parameters.
+
+    Args:
+        path: of the begin dump, or of a run folder that holds it.
 
     Raises:
         Failure: there is none.

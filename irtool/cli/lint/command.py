@@ -180,6 +180,9 @@ class LintQuestion:
 def lint_answered(asked: LintQuestion) -> Answered[Findings]:
     """What is wrong, or worth a look, in dumps.
 
+    Args:
+        asked: the dumps, with options and settings.
+
     Raises:
         Failure: no dump can be read, or a setting makes no sense.
     """

@@ -41,7 +41,15 @@ class Gathered:
 
 
 def settled(asked: Asked, gathered: Gathered) -> list[Finding]:
-    """Findings with fingerprints; those that comments or the configuration answer for marked."""
+    """Findings with fingerprints; those that comments or the configuration answer for marked.
+
+    Args:
+        asked: the settings; findings of rules that they turn off are left out.
+        gathered: all findings, in the order of compilations.
+
+    Returns:
+        Findings that say the same as one, and those in others nested below them.
+    """
     sources = SourceFiles(asked.settings.source_map)
     comments = Suppressions(sources, asked.known)
     wanted = [_severe(asked, finding) for finding in gathered.findings if asked.wants(finding.code)]
@@ -82,6 +90,10 @@ def save_baseline(asked: Asked, findings: Sequence[Finding]) -> int:
 
     What the file knows of rules that were not run stays in it.
 
+    Args:
+        asked: the settings, which name the file.
+        findings: suppressed ones are left out.
+
     Raises:
         Failure: the file cannot be written, or is something else than a baseline.
     """
@@ -98,6 +110,10 @@ def against_baseline(
     asked: Asked, findings: Sequence[Finding]
 ) -> tuple[Sequence[Finding], tuple[str, ...]]:
     """Findings with the known ones marked, and entries that did not come again.
+
+    Args:
+        asked: the settings; where they name no baseline nothing is known.
+        findings: with their fingerprints.
 
     Raises:
         Failure: there is no such file, or it is no baseline.
@@ -143,7 +159,14 @@ def _read(path: str) -> Sequence[Known]:
 def report_of(
     asked: Asked, gathered: Gathered, findings: Sequence[Finding], stale: tuple[str, ...]
 ) -> Findings:
-    """What reporters take."""
+    """The findings of a call as reporters take them, suppressed ones apart.
+
+    Args:
+        asked: the settings.
+        gathered: what was looked at.
+        findings: all that are reported, suppressed ones marked.
+        stale: entries of the baseline that did not come again.
+    """
     return Findings(
         items=tuple(finding for finding in findings if not finding.suppressed),
         rules=_texts(asked, findings),
@@ -163,6 +186,11 @@ def _texts(asked: Asked, findings: Sequence[Finding]) -> tuple[RuleText, ...]:
 
 
 def status_of(asked: Asked, findings: Findings) -> int:
-    """1 if there is a finding that the settings want to fail on (``--fail-on``)."""
+    """1 if there is a finding that the settings want to fail on (``--fail-on``).
+
+    Args:
+        asked: the settings.
+        findings: suppressed ones do not count.
+    """
     level = FailLevel(asked.settings.fail_on)
     return fails(level, those=(finding.severity for finding in findings.items))

@@ -71,6 +71,10 @@ def known_rules() -> Mapping[str, RuleEntry]:
 def settings_for(configuration: Configuration, overrides: Overrides) -> Asked:
     """The settings of the configuration with what is said beside them.
 
+    Args:
+        configuration: ``irtool.toml``.
+        overrides: what the command line says.
+
     Raises:
         Failure: a code, key or value does not exist, or makes no sense.
     """

@@ -87,6 +87,10 @@ def units_of(files: Sequence[InputFile], all_passes: bool) -> tuple[list[Unit], 
     Of a folder, those dumps are taken that rules look at: before and after the parallel pass, and
     ``validate``; where there is neither of the last two, the last dump there is.  What is named
     itself is always taken.
+
+    Args:
+        files: what the paths on the command line stand for.
+        all_passes: every dump of a folder is taken.
     """
     groups: dict[tuple[object, ...], list[InputFile]] = {}
     for file in files:
@@ -212,6 +216,9 @@ def can_wait(unit: Unit) -> bool:
     """Whether whoever reads the unit's dumps to judge them can find its context on the way.
 
     Then nobody reads them twice. What logs say is looked for once for all units.
+
+    Args:
+        unit: whose context may still have to be found.
     """
     if unit.asked is None:
         return False
@@ -243,7 +250,12 @@ def _reason(failure: Failure) -> str:
 
 
 def folded(units: Sequence[Unit], read: Callable[[str], str]) -> list[Unit]:
-    """One unit for all ranks whose dumps are equal up to what depends on the rank."""
+    """One unit for all ranks whose dumps are equal up to what depends on the rank.
+
+    Args:
+        units: each of one rank.
+        read: gives the text of a dump by its path.
+    """
     families: dict[str, list[Unit]] = {}
     for unit in units:
         families.setdefault(unit.family, []).append(unit)
@@ -276,7 +288,10 @@ def _classes(members: Sequence[Unit], read: Callable[[str], str]) -> list[Unit]:
 
 @dataclass(frozen=True, slots=True)
 class RunUnit:
-    """The same compilation of several ranks; ``alike``: those with equal graphs."""
+    """One compilation as several ranks have it, for rules that compare ranks.
+
+    ``alike``: ranks with equal graphs.
+    """
 
     units: tuple[Unit, ...] = field(default=())
     alike: tuple[tuple[int, ...], ...] = ()

@@ -124,7 +124,12 @@ def _context_parts(unit: Unit, digests: dict[str, bytes]) -> list[str]:
 
 
 def placed_key(key: bytes, unit: Unit | RunUnit) -> bytes:
-    """The key of a result that names files: what contradicts a context, and where it stands."""
+    """The key of a result that names files: what contradicts a context, and where it stands.
+
+    Args:
+        key: of the result apart from its files.
+        unit: what was looked at.
+    """
     asked = unit.asked if isinstance(unit, Unit) else None
     return digest(key, repr((unit.paths, asked and dict(asked.given.origins))))
 
@@ -142,7 +147,12 @@ def _content(path: str) -> bytes:
 
 
 def lint_unit(unit: Unit | RunUnit, plan: Plan) -> Worked:
-    """Lint the dumps of a compilation, or several ranks together."""
+    """Lint the dumps of a compilation, or several ranks together.
+
+    Args:
+        unit: the compilation, or the ranks; an unreadable file becomes a finding.
+        plan: which rules, under which settings.
+    """
     _prepare(plan)
     rules = _rules(plan.rules)
     where = None
@@ -231,7 +241,14 @@ def _loaded(unit: Unit) -> tuple[list[tuple[LintFile, Dump]], list[Finding]]:
 
 
 def unreadable_finding(file: LintFile, message: str, hint: str, unit: Unit) -> Finding:
-    """SYN000 for a file."""
+    """The finding SYN000: a file cannot be read.
+
+    Args:
+        file: that cannot be read.
+        message: why.
+        hint: what to do about it.
+        unit: that it belongs to, for its rank.
+    """
     rule = UnreadableFile
     return Finding(
         rule.code,
@@ -256,7 +273,12 @@ def _facts(unit: Unit, dumps: Sequence[tuple[LintFile, Dump]], plan: Plan) -> Co
 
 
 def surroundings_of(unit: Unit, plan: Plan) -> Surroundings:
-    """What is known beside the dumps of a unit."""
+    """What is known beside the dumps of a unit.
+
+    Args:
+        unit: one compilation.
+        plan: with the machine that was named.
+    """
     contradictions = unit.known.contradictions if unit.known is not None else ()
     return Surroundings(
         unit.rank, unit.parallel, unit.context, plan.machine, unit.why_no_context, contradictions
@@ -282,7 +304,11 @@ def _kinds(dumps: Sequence[tuple[LintFile, Dump]]) -> list[DumpKind]:
 
 
 def text_of(path: str) -> str:
-    """The text of a dump; its path where it cannot be read, which is like no other."""
+    """The text of a dump; its path where it cannot be read, which is like no other.
+
+    Args:
+        path: of the dump; bytes that are no UTF-8 become surrogates.
+    """
     try:
         return read_content(path).data.decode("utf-8", "surrogateescape")
     except DumpError:
@@ -295,6 +321,11 @@ def gathered(
     """How often each rule lacked what, out of so many compilations.
 
     ``totals`` are for rules over ranks, which look at the same compilation of all ranks at once.
+
+    Args:
+        silenced: one for each rule that could not look, and each compilation.
+        total: compilations that were looked at.
+        totals: by code, where it is another number.
     """
     counts: dict[tuple[str, str], list[Silenced]] = {}
     for rule in silenced:

@@ -264,6 +264,10 @@ _WRITERS: dict[str, type[_Collecting]] = {
 def writer_for(request: Request, output: Output) -> Writer:
     """The writer of a request.
 
+    Args:
+        request: what to take from each dump, and the format.
+        output: where it goes.
+
     Raises:
         Failure: the format needs something that is missing, or cannot go to a terminal.
     """

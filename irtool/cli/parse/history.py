@@ -135,6 +135,10 @@ def _nodes(
 def node_predicate(option: str, asked: str) -> Callable[[Node], bool]:
     """Which nodes a number, a name or a query means.
 
+    Args:
+        option: that it was given to, for the message.
+        asked: ``%12``, a name or a scope, or a query.
+
     Raises:
         Failure: the query can't be read.
     """
@@ -155,18 +159,34 @@ def one_graph(dump: Dump, nodes: Sequence[Node], asked: str, option: str) -> tup
 
 
 def by_graph_size(dump: Dump, nodes: Sequence[Node]) -> list[Node]:
-    """Nodes, those of the graphs with most statements first."""
+    """Nodes, those of the graphs with most statements first.
+
+    Args:
+        dump: that they are of.
+        nodes: in any order, which is kept within graphs of one size.
+    """
     sizes = {graph.name: len(graph.nodes) for graph in dump.graphs}
     return sorted(nodes, key=lambda node: -sizes.get(graph_name(node), 0))
 
 
 def graph_name(node: Node) -> str:
-    """Of the graph that a node stands in; empty in an excerpt without one."""
+    """The name of the graph that a node stands in; empty in an excerpt without one.
+
+    Args:
+        node: of any dump.
+    """
     return node.graph.name if node.graph is not None else ""
 
 
 def other_graphs_text(node: Node, count: int, asked: str, option: str) -> str:
-    """Which of several nodes of one number is taken, and how to take another."""
+    """Which of several nodes of one number is taken, and how to take another.
+
+    Args:
+        node: that is taken.
+        count: how many graphs have such a node.
+        asked: the number, ``%12``.
+        option: that it was given to.
+    """
     return (
         f"{count} graphs have a node {asked}; takes that of @{graph_name(node)} "
         f'({option} \'id == "{asked}" and graph == "NAME"\' takes another)'

@@ -12,7 +12,7 @@ from irtool.ir.dataclass import dataclass
 
 
 class ParseForm(str, Enum):
-    """Output formats."""
+    """Output formats of ``irtool parse``."""
 
     table = "table"
     json = "json"

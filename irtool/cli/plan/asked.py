@@ -23,6 +23,11 @@ _MOST_RANKS = 1_000_000
 def nodes_like(dump: Dump, option: str, text: str | None) -> frozenset[Node] | None:
     """The nodes that a query of an option means.
 
+    Args:
+        dump: that is planned.
+        option: with the query, for the message.
+        text: the query; None: the option is not given, and nothing is returned.
+
     Raises:
         Failure: none is like it.
     """
@@ -35,7 +40,16 @@ def nodes_like(dump: Dump, option: str, text: str | None) -> frozenset[Node] | N
 
 
 def twins(dump: Dump, planned: Dump, nodes: frozenset[Node] | None) -> frozenset[Node] | None:
-    """Nodes of a dump as those of its plan."""
+    """Nodes of a dump as those of its plan.
+
+    Args:
+        dump: that was planned.
+        planned: the dump of the plan, with the same nodes in the same order.
+        nodes: of the first; None: none were chosen.
+
+    Returns:
+        Nodes of the second; None where none were chosen.
+    """
     if nodes is None:
         return None
     pairs = zip(dump.nodes(), planned.nodes(), strict=True)
@@ -46,6 +60,16 @@ def pins_of(dump: Dump, given: list[str]) -> tuple[dict[Node, Strategy], dict[No
     """``QUERY=STRATEGY`` or ``QUERY=STRATEGY -> STRATEGY``: strategies, and output strategies.
 
     The strategy begins behind the last ``=`` that is followed by ``(``.
+
+    Args:
+        dump: that is planned.
+        given: the texts, as they were given to ``--pin``.
+
+    Returns:
+        Strategies by node, and output strategies by node, of those that have one.
+
+    Raises:
+        Failure: a text is no such thing, names no node, or pins one twice.
     """
     pins: dict[Node, Strategy] = {}
     outs: dict[Node, Strategy] = {}
@@ -92,7 +116,15 @@ def _strategy(text: str) -> Strategy:
 
 
 def ranks_of(text: str | None, option: str) -> tuple[int, ...]:
-    """``3,5,8-15`` as ranks."""
+    """The ranks that a text lists, ``3,5,8-15``, in ascending order.
+
+    Args:
+        text: as it was given; None: it was not, and there are none.
+        option: that it was given to, for the message.
+
+    Raises:
+        Failure: it lists none, or a part of it is no rank.
+    """
     ranks: set[int] = set()
     for part in (text or "").split(","):
         if not part.strip():
@@ -113,7 +145,15 @@ def ranks_of(text: str | None, option: str) -> tuple[int, ...]:
 
 
 def horizon_of(text: str | None, usual: float) -> float:
-    """A number of steps, or ``inf``."""
+    """The number of steps that ``--horizon`` names, which may be ``inf``.
+
+    Args:
+        text: as it was given; None: it was not.
+        usual: what counts then.
+
+    Raises:
+        Failure: it is no number from 1 on.
+    """
     if text is None:
         return usual
     try:
@@ -126,7 +166,14 @@ def horizon_of(text: str | None, usual: float) -> float:
 
 
 def json_file(path: str | None) -> Mapping[str, object] | None:
-    """A JSON object in a file."""
+    """The JSON object in a file.
+
+    Args:
+        path: of the file; None: none is named, and None is returned.
+
+    Raises:
+        Failure: it can't be read, or is no JSON object.
+    """
     if path is None:
         return None
     try:

@@ -109,6 +109,9 @@ class Planned:
 def planned(asked: PlanQuestion) -> Planned:
     """Make a plan.
 
+    Args:
+        asked: about a begin dump or a run folder; the options say what may change.
+
     Raises:
         Failure: there is no plan, no such dump, or an option means nothing here.
     """
@@ -140,7 +143,11 @@ def planned(asked: PlanQuestion) -> Planned:
 
 
 def plan_answered(planning: Planned) -> Answered[PlanView]:
-    """The answer about a plan."""
+    """The answer about a plan.
+
+    Args:
+        planning: the plan, with what it was made from.
+    """
     from irtool.report.planning.answer import plan_answer
     from irtool.report.planning.report import plan_report
     from irtool.report.planning.view import PlanView, assumed
@@ -248,7 +255,11 @@ command = context_command("plan", _plan)
 
 
 def part_of(context: ParallelContext) -> list[str]:
-    """What the plan is not of."""
+    """What a plan of one pipeline stage leaves out, as a sentence; none where there is one stage.
+
+    Args:
+        context: that is planned under.
+    """
     if context.stages == 1:
         return []
     return [

@@ -54,7 +54,7 @@ class Keys(str, Enum):
 
 
 class Decide(str, Enum):
-    """Who decides."""
+    """The value of options that leave their decision to the search."""
 
     auto = "auto"
 
@@ -68,7 +68,7 @@ class Effort(str, Enum):
 
 
 class Algorithm(str, Enum):
-    """How to search."""
+    """How strategies are searched: irtool's own search, or one of MindSpore's reproduced."""
 
     exact = "exact"
     recursive = "recursive"
@@ -327,7 +327,11 @@ PLACES: Mapping[str, Place] = {
 
 
 def is_given(value: object) -> bool:
-    """Whether an option was written; flags and lists have an empty value where they were not."""
+    """Whether an option was written; flags and lists have an empty value where they were not.
+
+    Args:
+        value: of the option.
+    """
     return value is not None and value is not False and value != [] and value != {}
 
 
@@ -420,7 +424,14 @@ def _not_this_way(option: str, place: Place, way: Way, given: Mapping[str, objec
 
 
 def not_weighed(way: Way, asked: PlanOptions, dump: Dump, context: ParallelContext) -> str:
-    """What to say where ``--to`` is not taken as devices that come or go; empty if it is."""
+    """What to say where ``--to`` is not taken as devices that come or go; empty if it is.
+
+    Args:
+        way: how it is planned.
+        asked: the options.
+        dump: that is planned.
+        context: that it was compiled under.
+    """
     to = asked.to
     alone = _plan_alone(asked.given())
     if way != "plan" or to is None or to == context.devices or not alone:

@@ -70,6 +70,9 @@ class Made:
 def made(asked: Request) -> Made:
     """The plan that is asked for.
 
+    Args:
+        asked: what is planned, and how.
+
     Raises:
         CannotPlan: there is none; the message says what would have to change.
     """
@@ -86,6 +89,13 @@ def made(asked: Request) -> Made:
 
 def settled(asked: Request) -> tuple[Request, Candidates | None]:
     """What is asked for once everything that may be decided was searched together.
+
+    Args:
+        asked: what is planned, and how.
+
+    Returns:
+        What is to be planned with the chosen candidate's devices, stages and switches, and all
+        candidates; the request as it is, and None, where nothing is searched together.
 
     Raises:
         CannotPlan: no candidate fits, or there is none of the number that is asked for.
@@ -134,7 +144,11 @@ def settled(asked: Request) -> tuple[Request, Candidates | None]:
 
 
 def again_of(asked: Request) -> Again:
-    """How to plan the same within what a form of the plan can say."""
+    """How to plan the same within what a form of the plan can say.
+
+    Args:
+        asked: what was planned.
+    """
     from irtool.planning.files.handing_over import Again
 
     if asked.way != "plan":

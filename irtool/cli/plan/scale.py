@@ -36,6 +36,14 @@ def scaled_network(
 ) -> ScaledNetwork | None:
     """What ``--scale`` asks for; None: nothing.
 
+    Args:
+        options: of ``irtool plan``.
+        dump: of the small network.
+        context: that it was compiled under.
+
+    Returns:
+        The network in its new sizes, and the context with the devices that it is planned for.
+
     Raises:
         Failure: it can't be.
     """

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 def plan_text(recovery: Recovery, read: Inputs, asked: RecoverOptions) -> str:
     """The plan as a strategy file, or as a job that carries it.
 
+    Args:
+        recovery: the plan, and where it leads.
+        read: the run that it is for.
+        asked: with the format, and what a job is called.
+
     Raises:
         Failure: no such file can hold it.
     """
@@ -67,7 +72,16 @@ class HandedOver:
 
 
 def handed_over(recovery: Recovery, read: Inputs, path: str) -> HandedOver:
-    """The strategy file of a plan that changes something, and what becomes of checkpoints."""
+    """The strategy file of a plan that changes something, and what becomes of checkpoints.
+
+    Args:
+        recovery: the plan, and where it leads.
+        read: the run that it is for.
+        path: of that run, where strategy files may lie.
+
+    Returns:
+        Empty where nothing changes; a note says what cannot be handed over.
+    """
     from irtool.artefacts.cuts import Refused
     from irtool.planning.checkpoints.recovered import checkpoint_conversion
     from irtool.planning.files.parameter_layouts import UnknownLayout

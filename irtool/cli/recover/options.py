@@ -157,7 +157,7 @@ class RecoverOptions(RunOptions):
 
 
 def _assumption(text: str, known: list[str]) -> tuple[str, float]:
-    """``NAME=NUMBER``."""
+    """A number that ``--assume NAME=NUMBER`` gives, by its name."""
     name, equals, number = text.partition("=")
     name = name.strip().replace("-", "_")
     if name not in known or not equals:

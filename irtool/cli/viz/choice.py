@@ -25,7 +25,14 @@ class Choice:
 
 
 def check_choice(choice: Choice) -> None:
-    """Find mistakes before anything is read."""
+    """Find mistakes before anything is read.
+
+    Args:
+        choice: what the command line says.
+
+    Raises:
+        Failure: two are given, a name is empty, or a query can't be read.
+    """
     given = [
         option
         for option, value in (
@@ -49,6 +56,10 @@ def check_choice(choice: Choice) -> None:
 
 def chosen(everything: Material, choice: Choice) -> tuple[Material, Collection[Leaf]]:
     """The part to draw, and the statements in it that were asked for.
+
+    Args:
+        everything: that could be drawn.
+        choice: what the command line says; nothing: everything is drawn.
 
     Raises:
         Failure: no such node, or no way between two.

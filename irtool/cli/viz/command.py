@@ -23,7 +23,7 @@ from irtool.report.picture.material import material
 
 
 class Format(str, Enum):
-    """Output formats."""
+    """Output formats of ``irtool viz``."""
 
     svg = "svg"
     png = "png"

@@ -43,6 +43,11 @@ Writer = Callable[[Drawing, Output, "str | None"], None]
 def format_of(asked: str | None, file: str | None, terminal: bool) -> str:
     """The format to write: what was asked for, else what the file's name ends with, else svg.
 
+    Args:
+        asked: ``--format``; None: it is not given.
+        file: that is written; None: standard output.
+        terminal: whether the output is one.
+
     Raises:
         Failure: a terminal would get what only a file can hold.
     """

@@ -57,6 +57,14 @@ def load_drawn(
 ) -> Drawn:
     """Read what a path means.
 
+    Args:
+        path: a dump, a run folder, or ``-``.
+        context: what the command line says of the run.
+        configuration: ``irtool.toml``.
+        graph: number of the compilation; None: the largest training one.
+        whole: all ranks of a run are drawn, not one dump.
+        judge: ``check`` is asked, where the dump has strategies.
+
     Raises:
         Failure: there is nothing to draw.
     """
@@ -148,6 +156,13 @@ def _judged(
 def overlays_of(drawn: Drawn, paths: Sequence[str]) -> list[Overlay]:
     """Overlays of files, after those that ``check`` found just now.
 
+    Args:
+        drawn: what is drawn, with what ``check`` says of it.
+        paths: of the files, in the order in which they were given.
+
+    Returns:
+        One a topic; of several files on one topic the last.
+
     Raises:
         Failure: a file cannot be read, or is no overlay.
     """
@@ -165,7 +180,14 @@ def overlays_of(drawn: Drawn, paths: Sequence[str]) -> list[Overlay]:
 
 
 def findings_overlay(report: CheckResult) -> Overlay:
-    """The findings of ``check`` as marks of nodes."""
+    """The findings of ``check`` as marks of nodes.
+
+    Args:
+        report: of the dump that is drawn.
+
+    Returns:
+        A mark a node, of the first finding about it.
+    """
     marks = {
         node: Mark(None, finding.severity, shortened(finding.message, 60))
         for finding in reversed(report.findings)

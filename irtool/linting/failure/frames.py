@@ -17,7 +17,11 @@ _MOST_SOURCE = 160
 
 
 def is_framework(path: str) -> bool:
-    """Whether a file belongs to MindSpore itself."""
+    """Whether a file belongs to MindSpore itself.
+
+    Args:
+        path: of the file, with either kind of slashes.
+    """
     return any(part in path.replace("\\", "/") for part in _PACKAGES)
 
 

@@ -370,7 +370,14 @@ def _next(entry: KnownLine | None, fail_file: str) -> str:
 
 
 def operator_in(message: str) -> str:
-    """The operator whose sharding object a line names: ``MatMul`` of ``MatMulInfo22: …``."""
+    """The operator whose sharding object a line names: ``MatMul`` of ``MatMulInfo22: …``.
+
+    Args:
+        message: of the line, of which 2000 characters are looked at.
+
+    Returns:
+        Empty where it names none.
+    """
     for match in _OPERATOR.finditer(message[:2000]):
         if match[1] not in _NO_OPERATORS:
             return "" if match[1] in _FROM_CALLER else match[1]

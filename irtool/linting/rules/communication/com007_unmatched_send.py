@@ -72,5 +72,9 @@ class UnmatchedSend(RunRule):
 
 
 def times(count: int) -> str:
-    """``once``, ``3 times``, ``never``."""
+    """How often something happens, in words: ``once``, ``3 times``, ``never``.
+
+    Args:
+        count: from 0.
+    """
     return {0: "never", 1: "once"}.get(count, f"{count_text(count)} times")

@@ -10,7 +10,13 @@ from irtool.linting.rule import Lacking
 
 
 def stage_of(rank: int, devices: int, stages: int) -> int:
-    """Stages are equal blocks of ranks in order."""
+    """The pipeline stage of a rank: stages are equal blocks of ranks in order.
+
+    Args:
+        rank: global, from 0.
+        devices: of the run.
+        stages: of the pipeline.
+    """
     return rank * stages // devices
 
 

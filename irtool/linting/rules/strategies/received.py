@@ -61,7 +61,11 @@ def received_bytes(edge: RedistributionReport) -> int:
 
 
 def item_bytes(edge: RedistributionReport) -> int | None:
-    """Bytes of one element of what is redistributed; None where the type is not known."""
+    """Bytes of one element of what is redistributed; None where the type is not known.
+
+    Args:
+        edge: with a redistribution.
+    """
     types = edge.consumer.input_types
     abstract = types[edge.input] if edge.input < len(types) else None
     tensors = abstract.tensors if abstract is not None else ()

@@ -73,7 +73,11 @@ class DoubtfulReading(ReadingRule):
 
 
 def is_damaged(dump: Dump) -> bool:
-    """Whether a dump shows itself that a part of it is missing or not its own."""
+    """Whether a dump shows itself that a part of it is missing or not its own.
+
+    Args:
+        dump: with the problems that reading it showed.
+    """
     if any(problem.code in _DAMAGE for problem in dump.problems):
         return True
     unreadable = [problem for problem in dump.problems if problem.code == "SYN001"]
@@ -95,7 +99,11 @@ def _has_lost_its_statement(problem: Finding) -> bool:
 
 
 def is_whole(statement: str) -> bool:
-    """Whether all brackets of a statement are closed, texts left out: one that was cut has some."""
+    """Whether all brackets of a statement are closed, texts left out: one that was cut has some.
+
+    Args:
+        statement: as it is printed.
+    """
     depth: list[str] = []
     quoted = False
     for char in statement:
