@@ -24,7 +24,7 @@ _MOST_HEADER = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class SavedParameter:
-    """A parameter of a checkpoint.
+    """A parameter as a checkpoint's header describes it.
 
     Attributes:
         name: of the parameter.

@@ -40,7 +40,7 @@ _RANK = re.compile(r"#\s+Rank\s+(\d{1,6})\b")
 
 @dataclass(frozen=True, slots=True)
 class TimedCollective:
-    """A row of a test.
+    """A row of a test's output: a collective of one size.
 
     Attributes:
         line: in the file.
@@ -57,7 +57,7 @@ class TimedCollective:
 
 @dataclass(frozen=True, slots=True)
 class CollectiveTest:
-    """What a test measured.
+    """What hccl_test or nccl-tests measured in one run.
 
     ``op`` and ``ranks`` are None where neither the output nor the file's name says them.
     """

@@ -79,7 +79,11 @@ class NodeTotal:
 
 
 def node_totals(path: str, damage: Damage) -> Iterator[NodeTotal]:
-    """``cpu_op_detail_info_0.csv``.
+    """What each operator took in all, by ``cpu_op_detail_info_0.csv``.
+
+    Args:
+        path: the file.
+        damage: collects the rows without runs or a time, which are left out.
 
     Raises:
         ArtefactError: it is no such table.
@@ -104,7 +108,11 @@ class KindTotal:
 
 
 def kind_totals(path: str, damage: Damage) -> Iterator[KindTotal]:
-    """``cpu_op_type_info_0.csv``.
+    """What each kind of operators took in all, by ``cpu_op_type_info_0.csv``.
+
+    Args:
+        path: the file.
+        damage: collects the rows without a count or a time, which are left out.
 
     Raises:
         ArtefactError: it is no such table.

@@ -26,7 +26,7 @@ _EXPANDED = "Expand/"
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Names joined with nodes.
+    """What artefacts call operators, joined with the nodes of a dump.
 
     Attributes:
         nodes: by name its node.

@@ -194,7 +194,7 @@ class StepTime:
 
     @property
     def total(self) -> float:
-        """All of the step."""
+        """Microseconds of the whole step."""
         return self.computing + self.exposed + self.free + (self.preparing or 0)
 
 

@@ -71,7 +71,11 @@ def legacy_profile(path: str, damage: Damage) -> Profile:
 
 
 def legacy_kinds(path: str, damage: Damage) -> Iterator[KindStatistic]:
-    """``aicore_intermediate_<device>_type.csv``.
+    """What each kind of operators took in all, by ``aicore_intermediate_<device>_type.csv``.
+
+    Args:
+        path: the file.
+        damage: collects the rows without a count or a time, which are left out.
 
     Raises:
         ArtefactError: it is no such table.
@@ -98,7 +102,11 @@ class LegacyTask:
 
 
 def legacy_tasks(path: str, damage: Damage) -> Iterator[LegacyTask]:
-    """``framework_raw_<device>.csv``.
+    """The tasks that a device was given, by ``framework_raw_<device>.csv``.
+
+    Args:
+        path: the file.
+        damage: collects the rows without a task or a stream, which are left out.
 
     Raises:
         ArtefactError: it is no such table.

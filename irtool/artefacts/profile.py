@@ -82,7 +82,7 @@ class UsualStep:
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """What a profiler measured.
+    """What a profiler measured of the steps of a rank.
 
     Attributes:
         path: the file.

@@ -47,7 +47,7 @@ class Field:
         return fields(self.bytes(), self.start)
 
     def bytes(self) -> memoryview:
-        """Its bytes.
+        """The bytes of a field that holds a message or a text.
 
         Raises:
             Malformed: it holds a number.
@@ -57,7 +57,7 @@ class Field:
         return self.value
 
     def text(self) -> str:
-        """Its text.
+        """The text of a field, in UTF-8.
 
         Raises:
             Malformed: it is none.

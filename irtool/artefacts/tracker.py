@@ -53,7 +53,7 @@ def tasks(path: str, damage: Damage) -> Iterator[Task]:
 
 @dataclass(frozen=True, slots=True)
 class MemoryBlock:
-    """A block of device memory.
+    """A block of device memory, as the memory tracker followed it.
 
     Attributes:
         line: in the table.
@@ -149,7 +149,11 @@ class TrackedStatement:
 
 
 def tracked_statements(path: str, damage: Damage) -> Iterator[TrackedStatement]:
-    """``tracker_graph.ir``: three lines a task.
+    """The statements of ``tracker_graph.ir``, each with what stands beside it: three lines a task.
+
+    Args:
+        path: the file.
+        damage: collects what can't be read.
 
     Raises:
         ArtefactError: it can't be opened.

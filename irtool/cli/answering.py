@@ -45,7 +45,7 @@ class Answered(Generic[Result]):
 
 
 class AnswerForm(str, Enum):
-    """Forms that every answer has."""
+    """Output formats that every answer has."""
 
     table = "table"
     json = "json"

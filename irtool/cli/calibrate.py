@@ -161,7 +161,7 @@ def _calibrated(files: Sequence[str], given: Given, base: Machine) -> Calibratio
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the files measured.
+    """What the files given to ``irtool calibrate`` measured.
 
     Attributes:
         measured: collectives and links.

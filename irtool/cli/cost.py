@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Format(str, Enum):
-    """Forms of the answer."""
+    """Output formats of ``irtool cost``."""
 
     table = "table"
     json = "json"
@@ -116,7 +116,7 @@ command = context_command("cost", _cost)
 
 
 def cost_answered(asked: CostQuestion) -> Answered[CostView]:
-    """What a step costs.
+    """What a step costs: computing, communication by axis, redistribution, recomputing, the bubble.
 
     Args:
         asked: about a dump or a run folder; its options say which profile, machine and sizes count.

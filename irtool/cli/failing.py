@@ -27,7 +27,7 @@ FailOn = Annotated[
 
 
 def fails(level: FailLevel, *severities: Severity | None, those: Iterable[Severity] = ()) -> int:
-    """The exit status.
+    """The exit status by what was found: 1 if anything is as severe as ``--fail-on`` says, else 0.
 
     Args:
         level: what ``--fail-on`` says.

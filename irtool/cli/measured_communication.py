@@ -81,7 +81,7 @@ def read_communication_in(folder: str, measured: MeasuredCommunication, ranks: i
 def read_communication(
     path: str, measured: MeasuredCommunication, damage: Damage, op: str | None, ranks: int | None
 ) -> None:
-    """What one file measured.
+    """Read what one file measured of collectives and links.
 
     Args:
         path: the file.

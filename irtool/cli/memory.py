@@ -54,7 +54,7 @@ class Order(str, Enum):
 
 
 class Rounding(str, Enum):
-    """How sizes are rounded."""
+    """How sizes of blocks are rounded: as the memory pool does, as Somas does, or not."""
 
     pool = "pool"
     somas = "somas"
@@ -119,7 +119,7 @@ class MemoryOptions(RunOptions):
 
     @property
     def counting(self) -> MemoryCounting:
-        """How memory is counted.
+        """How memory is counted, by the options.
 
         Raises:
             Failure: ``--hccl-buffer`` is no size.
@@ -167,7 +167,7 @@ command = context_command("memory", _memory)
 
 
 def memory_answered(asked: MemoryQuestion) -> Answered[MemoryView]:
-    """What devices hold.
+    """What devices hold, when they hold most, and what would make that less.
 
     Args:
         asked: about dumps or a run folder; its options say how memory is counted.

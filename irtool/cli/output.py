@@ -107,7 +107,7 @@ class Output:
 
     @property
     def terminal(self) -> bool:
-        """Whether a person reads along."""
+        """Whether the output is a terminal, where a person reads along."""
         return is_standard_output(self._path) and is_terminal(sys.stdout)
 
     @property
@@ -144,7 +144,7 @@ class Output:
             self.binary().write(text.encode("utf-8", "surrogateescape"))
 
     def show(self, document: Document | Report) -> None:
-        """Write a document for people."""
+        """Write a document as people read it: coloured on a terminal, else as plain text."""
         if self.terminal or self.coloured:
             from irtool.report.terminal import write_rich
 

@@ -48,7 +48,7 @@ class Argument(_Declared):
 
 
 class Option(_Declared):
-    """A parameter with a name.
+    """How a parameter with a name is declared.
 
     Args:
         names: as they are typed, ``--on/--off`` for both states of a flag; by default the

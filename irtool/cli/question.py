@@ -32,7 +32,7 @@ Options = TypeVar("Options", bound=RunOptions, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[Source, Options]):
-    """What a command is asked.
+    """A question of a command: what is asked about, and under which options and settings.
 
     Attributes:
         source: what is asked about: dumps, their paths, or a run folder.

@@ -61,7 +61,7 @@ def working_with(workers: Workers) -> Generator[None]:
 
 
 def scheduler_address() -> str | None:
-    """The address of ``--scheduler``."""
+    """The address of the Dask cluster that reads files; None where ``--scheduler`` names none."""
     return _workers.get().scheduler
 
 

@@ -43,7 +43,7 @@ from MindSpore's source and tests only.
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """One communication of one node.
+    """One communication of one node: which collective, over which ranks, of how much, and why.
 
     Attributes:
         node: the node.

@@ -107,7 +107,7 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding.
+    """What is wrong or worth a look, where that is, and what to do about it.
 
     Attributes:
         code: of the rule that it comes from, or a word that says what it is.

@@ -53,7 +53,7 @@ StrategyKey: TypeAlias = Literal["in_strategy", "user_strategy", "out_strategy"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """One statement.
+    """One statement of a graph: what it applies, to which operands, and what is noted of it.
 
     ``number`` and ``name`` are None for Return.  ``strategy`` is the block at the end of the
     statement: the strategy in effect once MindSpore has made the operator's sharding object; what
@@ -204,7 +204,7 @@ class Node:
 
     @property
     def out_layout(self) -> object:
-        """Output layouts, or None."""
+        """Output layouts (device matrix and tensor map each), or None."""
         layout = _value(self.strategy, "out_layout")
         return layout if layout is not None else _value(self.primitive_attributes, "out_layout")
 
@@ -265,7 +265,7 @@ class Node:
 
     @property
     def micro(self) -> int | None:
-        """Micro-batch index in a pipeline."""
+        """The micro-batch of a pipeline that the node computes for, from 0; None: of none."""
         micro = _value(self.primal_attributes, "micro")
         return micro if isinstance(micro, int) else None
 

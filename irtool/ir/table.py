@@ -63,7 +63,7 @@ at the end.
 
 
 class ArrowMissingError(ImportError):
-    """pyarrow is not installed."""
+    """A table was asked for in Arrow's form, and pyarrow is not installed."""
 
     def __init__(self) -> None:
         needs = "to_arrow() needs pyarrow: pip install 'irtool[arrow]'"

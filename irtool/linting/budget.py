@@ -68,7 +68,7 @@ class BudgetError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit of one measure.
+    """The most that a build may cost by one measure, absolute or against a golden build.
 
     Attributes:
         measure: of what.
@@ -99,7 +99,7 @@ class Limit:
 
     @property
     def text(self) -> str:
-        """``30.0 GiB``, ``+5.0 %``."""
+        """The limit as people read it: ``30.0 GiB``, ``+5.0 %``."""
         unit: Unit = "share" if self.relative == "share" else UNITS[self.measure]
         return ("+" if self.relative else "") + quantity_text(self.value, unit)
 

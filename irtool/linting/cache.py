@@ -115,7 +115,12 @@ def encoded(linted: Linted, files: Sequence[str]) -> dict[str, object]:
 
 
 def decoded(data: Any, files: Sequence[str]) -> Linted | None:
-    """What :func:`encoded` made; None where it is of another form."""
+    """What :func:`encoded` made; None where it is of another form.
+
+    Args:
+        data: what was kept, read from JSON.
+        files: the dumps where they stand now, in the order in which they were encoded.
+    """
     if data["form"] != _FORM:
         return None
 

@@ -68,12 +68,12 @@ class CompilationFacts:
 
     @property
     def rank(self) -> int | None:
-        """Whose compilation it is."""
+        """The rank whose compilation it is; None where nobody says."""
         return self.surroundings.rank
 
     @property
     def parallel(self) -> ParallelContext:
-        """Devices and options.
+        """The parallel context: devices and options.
 
         Raises:
             Lacking: nobody says how many devices there are.
@@ -84,7 +84,7 @@ class CompilationFacts:
 
     @property
     def machine(self) -> Machine:
-        """Devices, links and rates.
+        """The machine: devices, links and rates.
 
         Raises:
             Lacking: nobody says which machine it is.
@@ -95,7 +95,7 @@ class CompilationFacts:
 
     @property
     def begin(self) -> DumpFacts:
-        """``step_parallel_begin``.
+        """The dump ``step_parallel_begin``, from before the parallel pass.
 
         Raises:
             Lacking: there is no such dump.
@@ -107,7 +107,7 @@ class CompilationFacts:
 
     @property
     def validate(self) -> DumpFacts:
-        """``validate``.
+        """The dump ``validate``, the last of the frontend's.
 
         Raises:
             Lacking: there is no such dump.
@@ -174,7 +174,7 @@ class DumpFacts:
 
     @property
     def rank(self) -> int | None:
-        """Whose dump it is."""
+        """The rank whose dump it is; None where nobody says."""
         return self.compilation.rank
 
     @property

@@ -31,7 +31,7 @@ _LAYER = re.compile(r"(?<=[./_-])\d+(?=[./_\s-]|$)|(?<![A-Za-z0-9])\d+(?=-)")
 
 
 def fingerprinted(findings: Iterable[Finding], place_of: Callable[[Finding], str]) -> list[Finding]:
-    """The findings with their fingerprints.
+    """The findings with their fingerprints, by which a baseline knows them again.
 
     Args:
         findings: in an order that does not change from run to run.

@@ -60,7 +60,7 @@ class RuleEntry:
     rule: type[Rule] | None = None
 
     def load(self) -> type[Rule]:
-        """The rule's class.
+        """The class of the rule, whose module is imported now.
 
         Raises:
             RegistryError: the module does not hold a rule of that code.
@@ -73,7 +73,7 @@ class RuleEntry:
         raise RegistryError(f"{self.module} holds no rule {self.code}")
 
     def text(self) -> RuleText:
-        """What documents say of it."""
+        """The rule as documentation and reports describe it."""
         return self.load().text(self.origin)
 
 

@@ -82,7 +82,7 @@ class Rule:
 
     @classmethod
     def text(cls, origin: str = "") -> RuleText:
-        """What documents say of it."""
+        """The rule as documentation and reports describe it."""
         return RuleText(
             code=cls.code,
             name=cls.name,
@@ -186,7 +186,7 @@ class NodeRule(Rule):
 
 
 class DumpRule(Rule):
-    """Looks at a whole dump."""
+    """A rule that looks at a whole dump."""
 
     def check(self, facts: DumpFacts) -> Iterable[Finding]:
         """What is wrong with the dump."""
@@ -221,7 +221,7 @@ class EngineRule(Rule):
 
 
 def family_of(code: str) -> str:
-    """``STR`` of ``STR002``.
+    """The family of a rule, by its code: ``STR`` of ``STR002``.
 
     Args:
         code: of a rule.

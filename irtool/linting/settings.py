@@ -125,7 +125,11 @@ def read_settings(table: Mapping[str, object], folder: str = "") -> Settings:
 
 
 def severity_of(value: object, place: str) -> Severity:
-    """``error``, ``warning`` or ``info``.
+    """A severity of the settings, checked: ``error``, ``warning`` or ``info``.
+
+    Args:
+        value: as the settings have it.
+        place: the key, for the message.
 
     Raises:
         SettingsError: it is none of them.

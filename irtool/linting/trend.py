@@ -68,7 +68,12 @@ def builds_of(lines: Sequence[TrendLine]) -> list[Build]:
 
 
 def growth(before: float, after: float) -> float:
-    """How much more is needed, as a part of ``before``, which is not 0; negative: less."""
+    """How much more is needed, as a part of ``before``, which is not 0; negative: less.
+
+    Args:
+        before: what was needed, in any unit.
+        after: what is needed now, in the same.
+    """
     return (after - before) / before
 
 

@@ -11,7 +11,7 @@ from irtool.operators.notation import Attribute, Rule
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An entry of the table.
+    """What the table says of one operator, for everyone who asks.
 
     Attributes:
         name: the primitive's name; or, in small letters, that of a function of PyTorch.

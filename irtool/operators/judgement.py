@@ -191,7 +191,7 @@ class Judgement:
 
 
 class Refused(Exception):
-    """A strategy is illegal."""
+    """A strategy is illegal: MindSpore would refuse it."""
 
     def __init__(self, code: str, message: str, check: str) -> None:
         super().__init__(message)
@@ -199,7 +199,7 @@ class Refused(Exception):
 
 
 class Unsure(Exception):
-    """A rule does not know."""
+    """A rule does not know what MindSpore makes of a call, and says why."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

@@ -73,7 +73,7 @@ def command(
 
 
 def groups_answered(asked: Asked, options: GroupsOptions) -> Answered[GroupsView]:
-    """Every collective of a run.
+    """Every collective of a run with its group, and whether all ranks agree.
 
     Args:
         asked: what to read.

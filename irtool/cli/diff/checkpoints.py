@@ -83,7 +83,7 @@ def tell_checkpoints(paths: Sequence[str], asked: DiffOptions, output: Output) -
 
 
 def checkpoints_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[CheckpointView]:
-    """What differs between two checkpoints.
+    """Which parameters of two checkpoints differ, and by how much.
 
     Args:
         paths: of the left and the right side.

@@ -52,7 +52,7 @@ def tell_dumps(paths: list[str], asked: DiffOptions, output: Output) -> int:
 
 
 def dumps_answered(sides: Sequence[str | Dump], asked: DiffOptions) -> Answered[DiffView]:
-    """What differs between two dumps.
+    """What differs between two dumps, and where that begins.
 
     Args:
         sides: dumps, or their paths; of run folders the last pass that both have is compared.

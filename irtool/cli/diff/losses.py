@@ -35,7 +35,7 @@ def tell_losses(left: str, right: str, asked: DiffOptions, output: Output) -> in
 
 
 def losses_answered(left: str, right: str, asked: DiffOptions) -> Answered[LossComparison]:
-    """How two loss curves differ.
+    """How two loss curves differ, and from which step on.
 
     Args:
         left: a log, a table or a run folder.

@@ -147,7 +147,7 @@ class DiffOptions:
 
     @property
     def wanted(self) -> Predicate | None:
-        """Chooses nodes; None: all.
+        """The nodes that ``--where`` chooses; None: all.
 
         Raises:
             Failure: ``--where`` is no query.

@@ -76,7 +76,7 @@ def tell_runs(paths: list[str], asked: DiffOptions, output: Output) -> int:
 def runs_answered(
     paths: Sequence[str], asked: DiffOptions, keeps_all: bool = False
 ) -> Answered[RunsView]:
-    """What differs between two runs.
+    """What differs between two runs: tensors, graphs, losses and hyperparameters.
 
     Args:
         paths: run folders, tensor dumps or digests.

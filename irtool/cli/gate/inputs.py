@@ -184,7 +184,7 @@ def _file(path: str, rank: int | None, graph: int | None) -> InputFile:
 
 
 def read_pair(pair: Pair) -> tuple[Dump, Dump]:
-    """Both dumps.
+    """The two dumps of a pair, of one pass.
 
     Args:
         pair: whose golden dump must be there.

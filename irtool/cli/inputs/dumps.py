@@ -76,7 +76,7 @@ def pass_name(file: InputFile) -> str | None:
 
 
 def read_input(file: InputFile) -> Dump:
-    """Read one input.
+    """The dump that an input holds.
 
     Args:
         file: the dump; standard input where its path is ``-``.

@@ -158,7 +158,7 @@ command = context_command("lint", _lint)
 
 @dataclass(frozen=True, slots=True)
 class LintQuestion:
-    """What is to be linted.
+    """What ``irtool lint`` is asked.
 
     Attributes:
         paths: of dumps, folders and run folders.
@@ -198,7 +198,7 @@ def lint_answered(asked: LintQuestion) -> Answered[Findings]:
 
 
 def linted(asked: LintQuestion, bar: bool) -> Linting:
-    """Look at dumps.
+    """What the rules say of all dumps, before anything is left out.
 
     Args:
         asked: which, for what.

@@ -48,7 +48,7 @@ def settled(asked: Asked, gathered: Gathered) -> list[Finding]:
         gathered: all findings, in the order of compilations.
 
     Returns:
-        Findings that say the same as one, and those in others nested below them.
+        Findings that say the same are one; consequences are related places of their cause.
     """
     sources = SourceFiles(asked.settings.source_map)
     comments = Suppressions(sources, asked.known)

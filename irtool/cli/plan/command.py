@@ -107,7 +107,7 @@ class Planned:
 
 
 def planned(asked: PlanQuestion) -> Planned:
-    """Make a plan.
+    """Plan the strategies of a network, as the options ask for it.
 
     Args:
         asked: about a begin dump or a run folder; the options say what may change.
@@ -143,7 +143,7 @@ def planned(asked: PlanQuestion) -> Planned:
 
 
 def plan_answered(planning: Planned) -> Answered[PlanView]:
-    """The answer about a plan.
+    """The answer about a plan: what changes, what it costs, how far it is from the best.
 
     Args:
         planning: the plan, with what it was made from.

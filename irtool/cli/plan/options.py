@@ -47,7 +47,7 @@ class PlanForm(str, Enum):
 
 
 class Keys(str, Enum):
-    """Which of MindSpore's strategy files."""
+    """What the strategies of a strategy file are keyed by."""
 
     operators = "operators"
     parameters = "parameters"

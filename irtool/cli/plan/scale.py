@@ -71,7 +71,11 @@ def scaled_network(
 
 
 def sizes_given(option: str, texts: Sequence[str] | None) -> Mapping[str, int]:
-    """``layers=80,hidden=8192`` as sizes by role.
+    """Sizes by role, of texts such as ``layers=80,hidden=8192``.
+
+    Args:
+        option: that they were given to, for the message.
+        texts: as they were given; None: they were not.
 
     Raises:
         Failure: something is no role, no size, or there twice.

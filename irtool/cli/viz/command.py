@@ -34,7 +34,7 @@ class Format(str, Enum):
 
 
 class ColourBy(str, Enum):
-    """What fills boxes with colour."""
+    """What the colours of boxes stand for."""
 
     op = "op"
     strategy = "strategy"

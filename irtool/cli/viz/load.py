@@ -55,7 +55,7 @@ def load_drawn(
     whole: bool,
     judge: bool,
 ) -> Drawn:
-    """Read what a path means.
+    """Read the dump, or the whole run, that a path means, with what ``check`` says of it.
 
     Args:
         path: a dump, a run folder, or ``-``.

@@ -31,7 +31,7 @@ End: TypeAlias = Node | GraphParameter
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """``left`` and ``right`` belong together.
+    """``left`` and ``right`` belong together, by the rule ``how``.
 
     Kinds: ``gradient`` (forward node or parameter, then a backward node), ``recompute`` (original,
     copy), ``parameter`` (parameter, the node that updates it), ``pass`` (the same operator in an

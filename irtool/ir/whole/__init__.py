@@ -104,7 +104,7 @@ class KeptCall:
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """All nodes in topological order.
+    """A graph with calls and closures inlined, or several dumps joined: nodes in topological order.
 
     ``uncertain`` are nodes with an input chosen among several of the same debug name;
     ``unmatched`` the Sends and Receives of a joined view without a counterpart, and ``cyclic``

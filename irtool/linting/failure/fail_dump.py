@@ -53,7 +53,7 @@ class Call:
 
 
 def explain_dump(dump: Dump, lines: Sequence[str], known: KnownLines | None = None) -> Explained:
-    """What an ``analyze_fail.ir`` says.
+    """Why a compilation failed, by the ``analyze_fail.ir`` that it left.
 
     Args:
         dump: the file.

@@ -32,7 +32,7 @@ _LEVELS: tuple[Level, ...] = ("error", "exception", "warning", "info", "plain")
 
 @dataclass(frozen=True, slots=True)
 class KnownLine:
-    """One entry.
+    """A line of a log whose meaning is known, and what to say of it.
 
     Attributes:
         id: unique name of the entry.
@@ -130,7 +130,10 @@ def known_lines() -> KnownLines:
 
 
 def read_known_lines(text: str) -> Iterator[KnownLine]:
-    """Read a table.
+    """The entries of a table of known lines.
+
+    Args:
+        text: of the table, TOML.
 
     Raises:
         ValueError: an entry makes no sense; the message names it.

@@ -38,7 +38,7 @@ _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line.
+    """One line of a log, its header taken apart.
 
     ``message`` is what follows the header, or the whole line if there is none; ``function`` and
     ``source`` are the place in MindSpore's own code, ``stream`` the process and thread.

@@ -94,7 +94,7 @@ def gather(case: Case, base: Base) -> Sharding:
 
 @irregular("index_select", out_strategy=True)
 def index_select(case: Case, base: Base) -> Sharding:
-    """Table, axis, indices."""
+    """Table, axis and indices: a Gather without batch dimensions."""
     return _gathered(case, case.number("dim") % len(case.shape(0)), 0)
 
 

@@ -68,7 +68,14 @@ def _dataset(case: Case, strategy: Strategy, longest: int, seen: int) -> Shardin
 
 
 def dataset_strategy(case: Case) -> Strategy:
-    """The strategy the context gives: as set, whole, or the first dimension over all devices."""
+    """The strategy the context gives: as set, whole, or the first dimension over all devices.
+
+    Args:
+        case: the call of ``_VirtualDataset``, whose own strategy is not looked at.
+
+    Raises:
+        Unsure: the context gives layouts.
+    """
     given = case.context.dataset_strategy
     if given is not None:
         if any(isinstance(row, UserLayout) for row in given):
