@@ -149,7 +149,7 @@ class TrackedStatement:
 
 
 def tracked_statements(path: str, damage: Damage) -> Iterator[TrackedStatement]:
-    """The statements of ``tracker_graph.ir``, each with what stands beside it: three lines a task.
+    """The tasks of ``tracker_graph.ir``, each with its blocks and types: three lines a task.
 
     Args:
         path: the file.

@@ -12,7 +12,7 @@ _KEY = re.compile(r"(?:\w+: )?KeyError: '(\w+)'")
 
 
 def worded(message: str, op: str, source: SourceLine | None) -> str:
-    """What a message of MindSpore means, in the words of the Python line that it is about.
+    """What a message means: one of Python's own says less than the line that it is about.
 
     Args:
         message: MindSpore's.
