@@ -26,12 +26,18 @@ from irtool.compare.runs.units import (
     unit_name,
 )
 from irtool.compare.tensors.comparison import TensorComparison
-from irtool.compare.tensors.facts import KINDS, ComparedBy, least_telling
+from irtool.compare.tensors.facts import (
+    KINDS,
+    ComparedBy,
+    Differing,
+    Fact,
+    factor_text,
+    least_telling,
+)
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import NoTensors, TensorRun
 from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
-from irtool.ir.units import error_text
 
 if TYPE_CHECKING:
     from irtool.compare.graph_diff import GraphDiff
@@ -288,23 +294,54 @@ def _facts(units: Sequence[UnitResult]) -> Iterator[Row]:
         differing = {item.name: item for fact in facts for item in fact.differing}
         rounded = {name for fact in facts for name in fact.rounded}
         if differing:
-            worst = max(differing.values(), key=lambda item: item.error)
             text = f"{len(differing)} of {max(total, len(differing))} differ"
-            where = f"most at {worst.name}: {error_text(worst.error)} relative"
             # Random by intention: a fact that accuses nobody; so are states that training moved.
             same = None if kind in ("random numbers", "optimizer states") else False
-            yield Row(kind, text, text, same, where)
+            yield Row(kind, text, text, same, _differing_text(facts, list(differing.values())))
         elif rounded:
             text = f"{len(rounded)} of {total} rounded on one side, the others equal"
             yield Row(kind, text, text, None, min(rounded))
         else:
-            by = least_telling(fact.compared_by for fact in facts)
-            # Other whole numbers between the same extremes are the rule, not the exception.
-            same = None if by == "extremes" else True
-            where = "values between them are not in the dump" if by == "extremes" else ""
-            compared = f"{total} compared"
-            if any(fact.is_partial for fact in facts):
-                compared += ", others not"
-                same, where = None, "calls without a partner read others"
-            text = f"{_EQUAL[by]} ({compared})"
-            yield Row(kind, text, text, same, where)
+            yield _equal_row(kind, facts, total)
+
+
+_NAMED = 3
+"""Tensors that differ, or have no counterpart, of which the names are told."""
+
+
+def _differing_text(facts: Sequence[Fact], differing: Sequence[Differing]) -> str:
+    """Which tensors differ, and how: the worst one first."""
+    factors = {factor_text(fact.factor) for fact in facts}
+    if len(factors) == 1 and "nan" not in factors:
+        return f"all that differ are {factors.pop()} times the left ones"
+    ranked = sorted(differing, key=lambda item: -item.error)
+    if not any(item.how for item in ranked):
+        return f"most at {ranked[0].text}"
+    more = f"; and {len(ranked) - _NAMED} more" if len(ranked) > _NAMED else ""
+    return "; ".join(item.text for item in ranked[:_NAMED]) + more
+
+
+def _equal_row(kind: str, facts: Sequence[Fact], total: int) -> Row:
+    """What is said of one kind of given tensors between which no difference shows."""
+    by = least_telling(fact.compared_by for fact in facts)
+    # Other whole numbers between the same extremes are the rule, not the exception.
+    same = None if by == "extremes" else True
+    where = "values between them are not in the dump" if by == "extremes" else ""
+    compared = f"{total} compared"
+    reordered = {name for fact in facts for name in fact.reordered}
+    if reordered:
+        compared += f", {len(reordered)} in another layout"
+        where = min(reordered)
+    others = dict.fromkeys(name for fact in facts for name in (*fact.lone, *fact.unsure))
+    if others:
+        compared += ", others not"
+        names = list(others)
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        lone = any(fact.lone for fact in facts)
+        one = len(names) == 1
+        why = f"differ{'s' * one}, and may have been computed"
+        if lone:
+            why = f"{'has' if one else 'have'} no counterpart"
+        same, where = None, f"{', '.join(names[:_NAMED])}{more} {why}"
+    text = f"{_EQUAL[by]} ({compared})"
+    return Row(kind, text, text, same, where)

@@ -26,7 +26,8 @@ from irtool.compare.tensors.pairing.makers import Makers, taken_calls
 from irtool.compare.tensors.pairing.operators import OpPair, pair_operators
 from irtool.compare.tensors.pairing.slots import Slots, pair_parameter_gradients, pair_tensors
 from irtool.compare.tensors.pairing.transposed import measure_elsewhere, measure_transposed
-from irtool.compare.tensors.pairing.weights import mark_weights
+from irtool.compare.tensors.weights.alike import likeness
+from irtool.compare.tensors.weights.comparison import Weights, compare_weights
 from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 
@@ -50,6 +51,8 @@ class TensorComparison:
         crossing: of two frameworks, what could be paired of their calls.
         graphs: the difference of the graphs that both dumps were joined with.
         gradient_scale: the factor of the right run's gradients, 1 where they have none.
+        weights: what came of the weights of the first step as sets of numbers; None of runs that
+            were put together of slices.
     """
 
     left: TensorRun
@@ -65,6 +68,7 @@ class TensorComparison:
     gradient_scale: float = 1.0
     crossing: Crossing | None = None
     graphs: GraphDiff | None = None
+    weights: Weights | None = None
 
     @property
     def counts(self) -> dict[str, int]:
@@ -156,7 +160,7 @@ def compare_tensors(
     scale = gradient_scale(pairs, slots, measures)
     makers = Makers(left, right, pairs)
     otherwise: dict[int, str] = {}
-    are_marked = False
+    weights: Weights | None = None
     while True:
         judge = Judge(
             left, right, measures, makers, same, training, changed or {}, sharded, noise or {},
@@ -164,18 +168,22 @@ def compare_tensors(
         )  # fmt: skip
         judged = [judge.judge(pair, tensors) for pair, tensors in zip(pairs, slots, strict=True)]
         first = _first(judged, makers)
-        if first is None or crossing is not None or sharded:
+        if first is not None and crossing is None and not sharded:
+            reasons = regrouped(left, right, judged, taken_calls(pairs), measures)
+            reordered = _reordered(left, right, judged, measures) if first.parameter else _NONE
+            reasons = reasons or rejoined((left, right), judged, measures, reordered)
+            if reasons.keys() - otherwise.keys():
+                otherwise.update(reasons)
+                continue
+        if sharded or known is not None or (left.step or 0):
             break
-        reasons = regrouped(left, right, judged, taken_calls(pairs), measures)
-        reasons = reasons or rejoined((left, right), judged, measures)
-        if reasons.keys() - otherwise.keys():
-            otherwise.update(reasons)
-        elif are_marked or first.parameter or not mark_weights(left, right, pairs, slots, measures):
+        is_second = weights is not None
+        weights = compare_weights(left, right, judged, measures)
+        if is_second or crossing is not None or not _mark(weights):
             break
-        else:
-            are_marked = True
     if first is not None and crossing is None and not sharded:
-        first = called_otherwise(left, right, first, taken_calls(pairs)) or first
+        packed = weights.packed if weights is not None else (set[int](), set[int]())
+        first = called_otherwise(left, right, first, taken_calls(pairs), packed) or first
     if first is not None and first.entered and crossing is None and not sharded:
         _pick(left, right, first, taken_calls(pairs))
     if first is not None and first.entered and not (first.maker_left or first.maker_right):
@@ -194,7 +202,53 @@ def compare_tensors(
         first=first,
         gradient_scale=scale,
         crossing=crossing,
+        weights=weights,
     )
+
+
+_NONE: frozenset[int] = frozenset()
+
+
+def _reordered(
+    left: TensorRun,
+    right: TensorRun,
+    judged: Sequence[Judged],
+    measures: Mapping[tuple[int, int], Measure],
+) -> frozenset[int]:
+    """Indices of left operators whose weight holds the same numbers in another order."""
+    odd = [
+        item
+        for item in judged
+        if item.verdict == "introduces error" and item.parameter and item.output is not None
+    ]
+    return frozenset(
+        item.pair.left.index
+        for item in odd[:_MOST_REORDERED]
+        if item.output is not None
+        and measures[item.output].exact
+        and (alike := likeness(left, item.output[0], right, item.output[1])) is not None
+        and alike.is_reordered
+        and alike.is_same_numbers
+    )
+
+
+_MOST_REORDERED = 256
+"""Weights that are read again, to see whether they only have another order."""
+
+
+def _mark(weights: Weights) -> bool:
+    """Note which inputs are weights that differ, in the calls that read them.
+
+    Returns:
+        Whether there are any of which nobody knew.
+    """
+    is_new = False
+    for item in weights.differing:
+        for op, place in zip(item.readers, item.places, strict=True):
+            if place in op.inputs and place not in op.parameters:
+                op.parameters = op.parameters | {place}
+                is_new = True
+    return is_new
 
 
 def noise_of(comparison: TensorComparison) -> dict[int, float]:

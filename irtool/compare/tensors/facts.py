@@ -17,9 +17,11 @@ from irtool.compare.tensors.judging.entering import figures_resolution
 from irtool.compare.tensors.judging.precision import COARSEST, true_unit
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.measuring.measure import Measure
-from irtool.compare.tensors.model import Columns, Op, Places, TensorRun
+from irtool.compare.tensors.model import Columns, Op, Places
 from irtool.compare.tensors.semantics import family, is_random
+from irtool.compare.tensors.weights.comparison import OtherWeight, Weights
 from irtool.ir.dataclass import dataclass
+from irtool.ir.units import error_text
 
 Kind: TypeAlias = Literal[
     "initial weights", "indices", "labels", "input data", "random numbers", "optimizer states"
@@ -35,16 +37,34 @@ _COMPARED_BY: tuple[ComparedBy, ...] = ("values", "checksums", "figures", "extre
 ``figures`` are extremes with a mean or a norm: the order of numbers does not show in them.  Of
 whole numbers most dumps state extremes alone: what lies between them does not show either.
 """
+_ALL = 2
+"""How many weights have to have one factor for it to be told as that of all."""
+_ONE_FACTOR = 2.0**-8
+"""Relative difference of factors of half precision that is rounding."""
+_SIGMAS = 4
+"""Standard errors by which the mean of such factors has to differ from one."""
 _STATES = ("lerp_", "lerp", "mul_", "addcmul_")
 """Calls by which PyTorch's optimizers read a moment that they keep, as the first operand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Differing:
-    """One tensor that differs: which, and by how much (relative)."""
+    """One tensor that differs.
+
+    Attributes:
+        name: which.
+        error: by how much, relative.
+        how: in words, where there is more to say than that.
+    """
 
     name: str
     error: float
+    how: str = ""
+
+    @property
+    def text(self) -> str:
+        """Which tensor differs, and how."""
+        return f"{self.name}: {self.how or f'{error_text(self.error)} relative'}"
 
 
 @dataclass(slots=True)
@@ -57,7 +77,10 @@ class Fact:
         differing: those that differ.
         rounded: names of those of which one side is the other rounded to its type.
         compared_by: what was compared of them: of several tensors the least that any has.
-        is_partial: whether there are others, which calls without a partner read.
+        reordered: names of those that hold the same numbers in another order, or another layout.
+        lone: names of those of either side without a counterpart.
+        unsure: names of those that differ, and may have been computed.
+        factor: by which all of the left side become those of the right one; NaN where none does.
     """
 
     kind: Kind
@@ -65,7 +88,10 @@ class Fact:
     differing: list[Differing] = field(default_factory=list[Differing])
     rounded: list[str] = field(default_factory=list[str])
     compared_by: ComparedBy = "values"
-    is_partial: bool = False
+    reordered: list[str] = field(default_factory=list[str])
+    lone: list[str] = field(default_factory=list[str])
+    unsure: list[str] = field(default_factory=list[str])
+    factor: float = math.nan
 
     @property
     def worst(self) -> Differing:
@@ -81,10 +107,14 @@ def facts_of(comparison: TensorComparison) -> list[Fact]:
     """
     facts = {kind: Fact(kind) for kind in KINDS}
     seen: set[Places] = set()
-    weights: list[Places] = []
     is_first_step = (comparison.left.step or 0) == 0
+    weights = comparison.weights
+    if weights is not None:
+        facts["initial weights"] = _fact_of_weights(comparison, weights)
     for kind, item, places in _given(comparison):
-        if places in seen or (kind == "initial weights" and not is_first_step):
+        if places in seen:
+            continue
+        if kind == "initial weights" and (weights is not None or not is_first_step):
             continue
         seen.add(places)
         measure = comparison.measures.get(places)
@@ -92,12 +122,7 @@ def facts_of(comparison: TensorComparison) -> list[Fact]:
             continue
         fact = facts[kind]
         fact.compared += 1
-        if kind == "initial weights":
-            weights.append(places)
-        if fact.compared_by != "extremes":
-            by = _compared_by(comparison, places, measure)
-            if by != fact.compared_by:
-                fact.compared_by = least_telling((fact.compared_by, by))
+        _note_compared_by(fact, comparison, places)
         name = f"{item.pair.left.name}.{comparison.left.columns.labels[places[0]]}"
         if not _differs(comparison, places, measure):
             continue
@@ -105,32 +130,82 @@ def facts_of(comparison: TensorComparison) -> list[Fact]:
             fact.rounded.append(name)
         else:
             fact.differing.append(Differing(name, measure.error))
-    if weights:
-        facts["initial weights"].is_partial = any(
-            _reads_others(run, [places[side] for places in weights])
-            for side, run in enumerate((comparison.left, comparison.right))
-        )
     return [fact for fact in facts.values() if fact.compared]
 
 
-def _reads_others(run: TensorRun, compared: Iterable[int]) -> bool:
-    """Whether calls of a run read weights that were not compared, as those without a partner do.
+def _note_compared_by(fact: Fact, comparison: TensorComparison, places: Places) -> None:
+    """Note by what one more pair of tensors was compared, where it tells less than the others."""
+    measure = comparison.measures.get(places)
+    if measure is not None and fact.compared_by != "extremes":
+        by = _compared_by(comparison, places, measure)
+        if by != fact.compared_by:
+            fact.compared_by = least_telling((fact.compared_by, by))
 
-    Which weights are the same is told by their figures, so nothing is said of those without any.
+
+def _fact_of_weights(comparison: TensorComparison, weights: Weights) -> Fact:
+    """The fact of weights that were compared as sets of numbers."""
+    fact = Fact("initial weights", weights.compared)
+    for places in weights.pairs:
+        _note_compared_by(fact, comparison, places)
+    if not weights.pairs and not any(comparison.left.columns.files):
+        fact.compared_by = "figures"
+    fact.rounded = weights.rounded
+    fact.reordered = weights.reordered
+    fact.unsure = weights.unsure
+    fact.lone = [*weights.lone[0], *weights.lone[1]]
+    fact.differing = [
+        Differing(item.name, item.likeness.error, _how_text(item)) for item in weights.differing
+    ]
+    fact.factor = _common_factor(weights)
+    return fact
+
+
+def _common_factor(weights: Weights) -> float:
+    """The one factor of all weights that differ; NaN where there are several.
+
+    Of half precision a few numbers, or figures that are rounded themselves, do not show a factor;
+    those of many weights do, together.
+    """
+    likes = [item.likeness for item in weights.differing]
+    if len(likes) < _ALL:
+        return math.nan
+    factors = [like.factor for like in likes]
+    if any(map(math.isnan, factors)):
+        factors = [like.ratio for like in likes]
+        spread = _ONE_FACTOR * (1 + _SIGMAS / math.sqrt(len(factors)))
+    else:
+        spread = 0.0
+    most = 1.0 if spread == 0 else 2.0
+    if not all(factor > 0 for factor in factors):
+        return math.nan
+    mean = math.exp(math.fsum(map(math.log, factors)) / len(factors))
+    near = all(abs(factor / mean - 1) <= most * _ONE_FACTOR for factor in factors)
+    return mean if near and abs(mean - 1) > spread - _ONE_FACTOR * (spread > 0) else math.nan
+
+
+def _how_text(item: OtherWeight) -> str:
+    """How a weight differs, in words; empty where its relative error is all there is to say."""
+    alike = item.likeness
+    ours, theirs = item.holds
+    if theirs and ours:
+        return f"it changed places with {theirs}"
+    if theirs:
+        return f"the right one holds what {theirs} holds on the left"
+    if alike.is_same_numbers:
+        return "transposed" if alike.is_turned else "the same numbers in another order"
+    order = ", in another order" if alike.is_reordered else ""
+    if not math.isnan(alike.factor):
+        return f"{factor_text(alike.factor)} times the left one{order}"
+    return f"{error_text(alike.error)} relative{order}" if order else ""
+
+
+def factor_text(factor: float) -> str:
+    """A factor with as many digits as tell it from one.
 
     Args:
-        run: with all its calls.
-        compared: places of the weights that were.
+        factor: right over left.
     """
-    columns = run.columns
-
-    def figures(place: int) -> tuple[float | None, ...]:
-        stated = columns.most[place], columns.least[place], columns.norm[place]
-        return math.prod(columns.shapes[place]), *(None if math.isnan(x) else x for x in stated)
-
-    known = set(map(figures, compared))
-    weights = (place for op in run.ops if op.phase == "forward" for place in op.parameters)
-    return any(any(item[1:]) and item not in known for item in map(figures, weights))
+    return f"{factor:.4g}"
 
 
 def least_telling(kinds: Iterable[ComparedBy]) -> ComparedBy:

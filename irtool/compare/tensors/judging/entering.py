@@ -42,6 +42,9 @@ JUMP = 2.0
 between modules: where their input is off by *e*, theirs is by about √e."""
 _FINE = 2.0**-20
 """Unit roundoff from which a type counts as half precision."""
+FIGURE_UNITS = 2.0
+"""Units by which figures of a tensor in half precision may be off, as they are stated in half
+precision themselves: a whole step between two numbers, where summing is rounded as well."""
 _SUMMED = 4e-6
 """Relative difference of norms and means that another order of summing can make."""
 _LEAST_FACTOR = 5e-3
@@ -161,8 +164,9 @@ class Entering:
         unit = self.unit(places)
         # msprobe states the norm of a tensor in half precision in half precision.
         share = evenly(math.prod(self.left.columns.shapes[places[0]]))
-        even = unit * share if measure.exact else unit
-        if dtypes[0] != dtypes[1] and measure.error <= unit and abs(scale_of(measure)) <= even:
+        even = unit * share if measure.exact else FIGURE_UNITS * unit
+        most = unit if measure.exact else FIGURE_UNITS * unit
+        if dtypes[0] != dtypes[1] and measure.error <= most and abs(scale_of(measure)) <= even:
             return False
         is_small = measure.error <= COARSEST and unit < _FINE
         ours, theirs = self.true_units(places) if is_small else (unit, unit)

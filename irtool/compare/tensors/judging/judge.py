@@ -485,6 +485,8 @@ class Judge:
             return False
         if has_other_operands(judged, self.measures):
             return False  # what they make of the same is no matter
+        if left.type != right.type and family(left.type) == family(right.type) == "matmul":
+            return False  # one product, of a matrix that each reads the other way round
         columns = self.left.columns
         unit = coarsest([columns.dtypes[place] for place in left.tensors])
         if unit < _FINE or left.is_opaque or right.is_opaque:

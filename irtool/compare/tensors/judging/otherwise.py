@@ -7,6 +7,7 @@ calls are not paired, and the fault would show at the first operator behind that
 from __future__ import annotations
 
 import math
+from collections.abc import Set as AbstractSet
 
 from irtool.compare.tensors.judging.attributes import changed_attributes
 from irtool.compare.tensors.judging.verdict import Judged
@@ -20,7 +21,11 @@ _ALIKE = 1e-3
 
 
 def called_otherwise(
-    left: TensorRun, right: TensorRun, first: Judged, taken: tuple[set[int], set[int]]
+    left: TensorRun,
+    right: TensorRun,
+    first: Judged,
+    taken: tuple[set[int], set[int]],
+    packed: tuple[AbstractSet[int], AbstractSet[int]] = (frozenset(), frozenset()),
 ) -> Judged | None:
     """The first such call before the operator that is accused; None where there is none.
 
@@ -31,6 +36,8 @@ def called_otherwise(
         right: the other.
         first: the operator that is accused.
         taken: places of the calls of either side that have a partner.
+        packed: places of weights that are a part of one of the other side, or a whole of several:
+            the results of their calls are as large as that says.
     """
     theirs = {op.name: op for op in right.ops if op.index not in taken[1]}
     for op in left.ops:
@@ -38,6 +45,8 @@ def called_otherwise(
             return None
         other = theirs.get(op.name)
         if other is None or op.index in taken[0] or op.type != other.type or op.is_module:
+            continue
+        if not (packed[0].isdisjoint(op.inputs) and packed[1].isdisjoint(other.inputs)):
             continue
         if family(op.type) == "view" or other.index >= first.pair.right.index:
             continue

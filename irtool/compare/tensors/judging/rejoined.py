@@ -45,6 +45,7 @@ def rejoined(
     runs: tuple[TensorRun, TensorRun],
     judged: Sequence[Judged],
     measures: Mapping[Places, Measure],
+    reordered: frozenset[int] = frozenset(),
 ) -> dict[int, str]:
     """Accused operators behind which both sides agree again.
 
@@ -52,24 +53,27 @@ def rejoined(
         runs: both dumps.
         judged: all operator pairs, in the order of the left dump.
         measures: of the tensors that were paired.
+        reordered: indices of left operators that read a weight whose rows or columns have another
+            order on the other side, as hidden units may.
 
     Returns:
         Why nothing is wrong with them, by the index of the left operator.
     """
     accused = [item for item in judged if item.verdict == "introduces error"]
-    if not any(_may_rejoin(item) for item in accused):
+    if not any(_may_rejoin(item, reordered) for item in accused):
         return {}
     work = _Rejoining(runs, judged, measures)
     reasons: dict[int, str] = {}
     for item in accused[:_ACCUSED]:
-        if item.pair.left.index not in reasons and _may_rejoin(item):
+        if item.pair.left.index not in reasons and _may_rejoin(item, reordered):
             reasons.update(work.reasons(item))
     return reasons
 
 
-def _may_rejoin(item: Judged) -> bool:
+def _may_rejoin(item: Judged, reordered: frozenset[int]) -> bool:
     ops = item.pair.left, item.pair.right
-    if item.parameter or item.broken or any(op.is_module or not op.call for op in ops):
+    is_other_weight = item.parameter and item.pair.left.index not in reordered
+    if is_other_weight or item.broken or any(op.is_module or not op.call for op in ops):
         return False
     if ops[0].phase == "backward":
         return bool(item.entered) and family(ops[0].type) == "sum"
@@ -105,6 +109,8 @@ class _Rejoining:
         """Why nothing is wrong with an operator, and with those between it and what agrees."""
         if item.pair.left.phase == "backward":
             return self._handed_on_otherwise(item)
+        if item.parameter and self._agrees(item, item):
+            return {item.pair.left.index: "its weight and what it reads have one other order"}
         region = self._region(item)
         if region is None:
             return {}

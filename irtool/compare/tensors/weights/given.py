@@ -1,0 +1,217 @@
+"""Which tensors of a run come from outside, and which of those are weights.
+
+A dump of calls names no weights.  Some are known by the place in which a function reads them
+(``linear``, ``layer_norm``).  Others are known by their shape: everything that a run computes of
+its data has the batch for its first axis, so what is spread over that axis of another operand, and
+was made by no call, is a weight, a table or a constant; so is the matrix of a product that has no
+batch while the other operand has.  Where a call made such an operand of nothing larger
+(``1 + weight``, ``exp(a)``), what that call was given is the weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import field
+from typing import TypeAlias
+
+from irtool.compare.tensors.dtypes import FLOATS
+from irtool.compare.tensors.measuring.values import MASKED
+from irtool.compare.tensors.model import Columns, Op, Shape, TensorRun
+from irtool.compare.tensors.semantics import family
+from irtool.ir.dataclass import dataclass
+
+Figures: TypeAlias = tuple[int, float, float, float]
+"""Size, norm and extremes, by which a tensor is known again."""
+
+_SPREADS = frozenset(("sum", "product", "elementwise"))
+"""Families whose operands are spread over each other's axes."""
+_MOST_CALLS = 4
+"""Calls in a row that may have made an operand of a weight (``-exp(a)``, ``(1 + w) * s``)."""
+
+
+@dataclass(slots=True)
+class Given:
+    """What a run reads that none of its calls made.
+
+    Attributes:
+        readers: by place of such a tensor the call that reads it, in the order of execution.
+        weights: the same of those that are weights.
+        sources: the same of what weights are made of: weights as well, or a row of numbers.
+        maybes: the same of matrices in products of two: weights, or parts of a result that are
+            taken out of it unseen.
+    """
+
+    readers: dict[int, Op] = field(default_factory=dict[int, Op])
+    weights: dict[int, Op] = field(default_factory=dict[int, Op])
+    sources: dict[int, Op] = field(default_factory=dict[int, Op])
+    maybes: dict[int, Op] = field(default_factory=dict[int, Op])
+
+
+def figures_of(columns: Columns, place: int) -> Figures:
+    """By what a tensor is known again.
+
+    Args:
+        columns: of the dump.
+        place: of the tensor.
+    """
+    return (
+        math.prod(columns.shapes[place]),
+        columns.norm[place],
+        columns.most[place],
+        columns.least[place],
+    )
+
+
+def given_to(run: TensorRun) -> Given:
+    """What the forward calls of a run read from outside.
+
+    Args:
+        run: one step of one rank.
+    """
+    given = Given()
+    columns = run.columns
+    makers = _Makers(columns)
+    for op in run.ops:
+        if op.phase != "forward":
+            continue
+        made: list[bool] = []
+        for place in op.inputs:
+            is_made = columns.dtypes[place] not in FLOATS
+            if not is_made:
+                is_made = makers.of(place) is not None
+                if not is_made:
+                    given.readers[place] = op
+            made.append(is_made)
+        for place in op.parameters:
+            if place in given.readers:
+                given.weights[place] = op
+        if not op.is_module and not all(made):
+            for place, is_sure in _by_shape(op, columns, made):
+                (given.weights if is_sure else given.maybes).setdefault(place, op)
+        if not op.is_module:
+            for place in _spread(op, columns):
+                for source, reader in _sources(place, makers, given, _MOST_CALLS):
+                    given.sources.setdefault(source, reader)
+            for place in op.outputs:
+                makers.add(place, op)
+    return given
+
+
+@dataclass(slots=True)
+class _Makers:
+    """The calls that made the tensors of a run, by figures; behind a cast, too, that no dump shows.
+
+    Attributes:
+        columns: of the run.
+        exact: by figures.
+        rounded: by size and extremes, as the coarsest type has them.
+    """
+
+    columns: Columns
+    exact: dict[Figures, Op] = field(default_factory=dict[Figures, Op])
+    rounded: dict[tuple[int, float, float], tuple[str, Op]] = field(
+        default_factory=dict[tuple[int, float, float], tuple[str, Op]]
+    )
+
+    def add(self, place: int, maker: Op) -> None:
+        """Note a result."""
+        figures = figures_of(self.columns, place)
+        self.exact.setdefault(figures, maker)
+        if figures[2] != figures[3]:
+            key = figures[0], halved(figures[2]), halved(figures[3])
+            self.rounded.setdefault(key, (self.columns.dtypes[place], maker))
+
+    def of(self, place: int) -> Op | None:
+        """Who made a tensor; None for nobody."""
+        figures = figures_of(self.columns, place)
+        maker = self.exact.get(figures)
+        if maker is not None or figures[2] == figures[3]:
+            return maker
+        key = figures[0], halved(figures[2]), halved(figures[3])
+        other = self.rounded.get(key)
+        return other[1] if other is not None and other[0] != self.columns.dtypes[place] else None
+
+
+def halved(number: float) -> float:
+    """A number as BFloat16 has it, rounded to nearest, ties to even; what is not finite as it is.
+
+    Args:
+        number: of a longer type.
+    """
+    if not math.isfinite(number):
+        return number
+    mantissa, exponent = math.frexp(number)
+    return math.ldexp(round(mantissa * 256), exponent - 8)
+
+
+def _by_shape(op: Op, columns: Columns, made: list[bool]) -> Iterator[tuple[int, bool]]:
+    """Inputs that no call made and that have no batch, as their shape beside another's says.
+
+    Of two matrices either may be the weight, and what nobody made may be a part of a result.
+    """
+    kind = family(op.type)
+    free = [place for place, is_made in zip(op.inputs, made, strict=True) if not is_made]
+    if kind in _SPREADS:
+        yield from ((place, True) for place in _spread(op, columns) if place in free)
+    elif kind == "matmul" and len(op.inputs) >= 2:
+        axes = {place: len(columns.shapes[place]) for place in op.inputs}
+        has_batch = any(count > 2 for count in axes.values())
+        for place in free:
+            if axes[place] == 1 and len(op.inputs) > 2:  # what ``addmm`` adds
+                yield place, True
+            elif axes[place] == 2 and not _may_mask(columns, place):
+                yield place, has_batch
+
+
+def _spread(op: Op, columns: Columns) -> Iterator[int]:
+    """Operands that are spread over the first axis of a result, which is that of the batch."""
+    if family(op.type) not in _SPREADS or len(op.inputs) < 2 or not op.outputs:
+        return
+    result = columns.shapes[op.outputs[0]]
+    for place in op.inputs:
+        shape = columns.shapes[place]
+        if _is_spread(shape, result) and not _may_mask(columns, place):
+            yield place
+
+
+def _is_spread(shape: Shape, result: Shape) -> bool:
+    """Whether a tensor has all its numbers along later axes than the first one of a result."""
+    while result and result[0] == 1:
+        result = result[1:]
+    while shape and shape[0] == 1:
+        shape = shape[1:]
+    return 0 < len(shape) < len(result) and math.prod(shape) > 1
+
+
+def _may_mask(columns: Columns, place: int) -> bool:
+    """Whether a tensor may be a mask that is added to scores: no two runs need write it alike."""
+    return columns.broken[place] > 0 or columns.least[place] <= MASKED
+
+
+def _sources(place: int, makers: _Makers, given: Given, calls: int) -> Iterator[tuple[int, Op]]:
+    """What the calls were given that made an operand of nothing larger than it."""
+    columns = makers.columns
+    maker = makers.of(place)
+    if maker is None or not calls or not is_float_result(maker, columns):
+        return
+    size = math.prod(columns.shapes[place])
+    sizes = [math.prod(columns.shapes[source]) for source in maker.inputs]
+    if max(sizes, default=0) > size:
+        return
+    for source in maker.inputs:
+        if source in given.readers and not _may_mask(columns, source):
+            if math.prod(columns.shapes[source]) > 1:
+                yield source, maker
+        elif source not in given.readers:
+            yield from _sources(source, makers, given, calls - 1)
+
+
+def is_float_result(op: Op, columns: Columns) -> bool:
+    """Whether a call gives one tensor of real numbers.
+
+    Args:
+        op: the call.
+        columns: of its dump.
+    """
+    return len(op.outputs) == 1 and columns.dtypes[op.outputs[0]] in FLOATS
