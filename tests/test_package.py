@@ -130,7 +130,7 @@ def test_what_commands_would_have_to_make_comes_with_the_wheel(
 ) -> None:
     code = (
         "from irtool.operators.table import operator_of\n"
-        "from irtool.syntax.grammar import parser_of\n"
+        "from irtool.syntax.grammar_parser import parser_of\n"
         "assert operator_of('MatMul').rule\n"
         "for name in ('dump', 'query', 'rule'):\n"
         "    parser_of(f'{name}.lark')\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, Union, cast
+from typing import Any, Literal, TypeAlias, TypeVar, Union, cast
 
 from irtool.ir.comments import NO_COMMENTS, Comments, Location
 from irtool.ir.dataclass import dataclass
@@ -377,6 +377,18 @@ class AmbiguousReference:
     reference: ForeignNode
     candidates: tuple[Node, ...]
     likely: Node
+
+
+_Meant = TypeVar("_Meant")
+
+
+def likeliest(source: _Meant | AmbiguousReference) -> _Meant | Node:
+    """What stands behind an operand: the same object each time one asks.
+
+    Args:
+        source: of the operand; where it may mean several nodes, the likeliest is taken.
+    """
+    return source.likely if isinstance(source, AmbiguousReference) else source
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from irtool.operators.notation import (
     RuleError,
     Whole,
 )
-from irtool.syntax.grammar import parser_of
+from irtool.syntax.grammar_parser import parser_of
 
 
 @lru_cache(maxsize=1)

@@ -50,12 +50,9 @@ def own_code_of(dump: Dump) -> OwnCode | None:
         dump: any dump of the program.
     """
     collectives: list[Node] = []
-    is_library = False
     for node in dump.nodes():
         if node.has_strategy or node.in_layout is not None:
             return None
-        if not is_library:
-            is_library = any(LIBRARY in place.path for place in node.comments.locations)
         if not is_collective(node) or node.is_backward or REDUCER in (node.scope or ""):
             continue
         item = collective(node)
@@ -65,4 +62,10 @@ def own_code_of(dump: Dump) -> OwnCode | None:
             collectives.append(node)
     if not collectives:
         return None
-    return OwnCode(collectives[0], len(collectives), "HyperParallel" if is_library else "")
+    return OwnCode(collectives[0], len(collectives), "HyperParallel" if _is_library(dump) else "")
+
+
+def _is_library(dump: Dump) -> bool:
+    """Whether code of the library made a node; comments are read for that, which takes time."""
+    places = (place for node in dump.nodes() for place in node.comments.locations)
+    return any(LIBRARY in place.path for place in places)

@@ -16,7 +16,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from irtool.ir.graph import Node
-from irtool.syntax.grammar import parser_of
+from irtool.syntax.grammar_parser import parser_of
 from irtool.syntax.patterns import Pattern, PatternError
 from irtool.syntax.query_compare import COMPARISONS, compared, contains, length, matches
 from irtool.syntax.query_fields import BLOCKS, FIELDS, block_value

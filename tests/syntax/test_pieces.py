@@ -10,7 +10,8 @@ from lark import Token
 
 from irtool.ir.graph import Node
 from irtool.syntax.assemble import Assembler
-from irtool.syntax.grammar import mask, parser_of
+from irtool.syntax.grammar import mask
+from irtool.syntax.grammar_parser import parser_of
 from irtool.syntax.grammar_run import Run
 from irtool.syntax.part import DIGITS, Part
 from irtool.syntax.pieces import PIECES

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from irtool.ir.dataclass import dataclass
-from irtool.ir.graph import AmbiguousReference, Node
+from irtool.ir.graph import likeliest
 from irtool.operators.judgement import Judgement
 from irtool.planning.cost.structure import Link, Ref
 from irtool.planning.search.candidate_layouts import Layouts
@@ -108,18 +108,7 @@ def result_of(link: Link) -> object:
         return id(link)
     edge = link.edge
     holder, position = (edge.tie, edge.item) if edge.tie else (edge.consumer, edge.position)
-    return id(brought(holder, position)), link.source, want_of(link)
-
-
-def brought(holder: Node, position: int) -> object:
-    """What stands behind an operand: the same object each time one asks.
-
-    Args:
-        holder: a node.
-        position: of the operand; where it may mean several nodes, the likeliest.
-    """
-    source = holder.inputs[position]
-    return source.likely if isinstance(source, AmbiguousReference) else source
+    return id(likeliest(holder.inputs[position])), link.source, want_of(link)
 
 
 def end_of(ref: Ref) -> tuple[str, int]:

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
-from irtool.ir.graph import AmbiguousReference, Graph, GraphParameter, Node, Source
+from irtool.ir.graph import AmbiguousReference, Graph, GraphParameter, Node, Source, likeliest
 from irtool.ir.statement import ClosureTarget, GraphTarget, PrimitiveTarget
 from irtool.ir.worked_out import once
 
@@ -145,7 +145,7 @@ def _resolved(dump: Dump) -> Network:
 def _resolve(network: Network, graph: Graph, node: Node) -> None:
     inputs = node.inputs
     if any(isinstance(source, AmbiguousReference) for source in inputs):
-        inputs = tuple(_settled(source) for source in inputs)
+        inputs = tuple(likeliest(source) for source in inputs)
     network.inputs[node] = inputs
     target = node.target
     if isinstance(target, PrimitiveTarget):
@@ -153,12 +153,7 @@ def _resolve(network: Network, graph: Graph, node: Node) -> None:
     elif isinstance(target, GraphTarget):
         network.calls.setdefault(target.graph, []).append(node)
     elif isinstance(target, ClosureTarget) and not isinstance(target.callee, str):
-        network.callee[node] = _settled(graph.source(target.callee))
-
-
-def _settled(source: Source) -> Source:
-    """Free variables by a name that several nodes bear: the one that is most probably meant."""
-    return source.likely if isinstance(source, AmbiguousReference) else source
+        network.callee[node] = likeliest(graph.source(target.callee))
 
 
 def _mark_forward(network: Network) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from irtool.ir.graph import AmbiguousReference, Node, Source
+from irtool.ir.graph import Node, Source, likeliest
 from irtool.sharding.network.analysis import Analysis
 from irtool.sharding.network.edges import Edge, Redistribution
 from irtool.sharding.network.graphs import Use, is_operator
@@ -97,5 +97,4 @@ def operand_of(edge: Edge) -> Source:
     holder, position = (edge.consumer, edge.position)
     if edge.tie is not None:
         holder, position = edge.tie, edge.item
-    source = holder.inputs[position]
-    return source.likely if isinstance(source, AmbiguousReference) else source
+    return likeliest(holder.inputs[position])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
-from irtool.ir.graph import Node
+from irtool.ir.graph import Node, likeliest
 from irtool.operators.steps import RESHAPE
 from irtool.operators.table import operator_of
 from irtool.planning.cost.costs import SUMS, item_bytes
 from irtool.planning.cost.kept import FIXED, Operand, Read, Result
 from irtool.planning.cost.structure import Structure
-from irtool.planning.search.link_tables import brought
 from irtool.sharding.network.graphs import Use
 from irtool.sharding.network.recomputation import in_recomputed_cell
 from irtool.sharding.network.report import CheckResult, RedistributionReport
@@ -120,7 +119,7 @@ class _Kept:
         holder, position = (item.tie, item.item) if item.tie else (item.consumer, item.input)
         if size is None:
             return None
-        return (id(brought(holder, position)), item.operators), size
+        return (id(likeliest(holder.inputs[position])), item.operators), size
 
     def _made(self, result: Result, operand: Operand | None = None) -> tuple[object, int] | None:
         made: Result | None = result

@@ -11,6 +11,7 @@ from irtool.cluster.machine import Machine
 from irtool.cluster.pricing import Overlap
 from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
+from irtool.ir.graph import likeliest
 from irtool.operators.layout import Shape
 from irtool.planning.cost.costs import (
     BACKWARD_WORK,
@@ -40,7 +41,6 @@ from irtool.planning.plans.step.communication import (
 from irtool.planning.plans.step.items import CostItem
 from irtool.planning.plans.step.kept import kept_in
 from irtool.planning.plans.step.shared import cause_of, overlaps, with_common_starts
-from irtool.planning.search.link_tables import brought
 from irtool.sharding.network.communications import HIDES
 from irtool.sharding.network.graphs import Use
 from irtool.sharding.network.recomputation import Recomputed
@@ -438,7 +438,7 @@ def _runs_again(item: RedistributionReport, runs: Recomputed) -> bool:
 def _result(item: RedistributionReport) -> Hashable:
     """Equal for redistributions that are made once."""
     holder, position = (item.tie, item.item) if item.tie else (item.consumer, item.input)
-    return id(brought(holder, position)), item.operators, edge_bytes(item), item.replaces
+    return id(likeliest(holder.inputs[position])), item.operators, edge_bytes(item), item.replaces
 
 
 def _weight(

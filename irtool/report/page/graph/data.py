@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import AmbiguousReference, Graph, GraphParameter, Node
+from irtool.ir.graph import Graph, GraphParameter, Node, likeliest
 from irtool.ir.phases import Phase, phases
 from irtool.ir.statement import nested_references
 from irtool.ir.ties import Ties, ties
@@ -233,9 +233,7 @@ class _Columns:
         called = node.graph.called(node)
         for position, operand in enumerate(node.operands):
             for reference in nested_references(operand):
-                source = node.graph.source(reference)
-                if isinstance(source, AmbiguousReference):
-                    source = source.likely
+                source = likeliest(node.graph.source(reference))
                 if isinstance(source, Graph):
                     self._from_graph(source, own, position)
                     continue
