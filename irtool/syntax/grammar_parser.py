@@ -5,6 +5,7 @@ What was read before is opened from the kept model, and never asks for it.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,11 +19,15 @@ from lark.lexer import PatternStr
 from irtool.syntax import grammar_tables
 from irtool.syntax.assemble import Assembler
 from irtool.syntax.cache_files import KeptFiles, digest
-from irtool.syntax.grammar import Unreadable
+from irtool.syntax.grammar import Unreadable, check_length
 from irtool.syntax.grammar_files import grammar_file, grammar_text
 from irtool.syntax.grammar_run import Run
 
+MAX_DEPTH = 100
+"""Deepest nesting of brackets that is read; real dumps stay below 10."""
+
 _LOCK = threading.Lock()
+_BRACKETS = re.compile(r"[(\[{)\]}]")
 _MOST_EXPECTED = 4
 """Tokens that a message names before it shortens them."""
 
@@ -58,13 +63,17 @@ def _parser() -> tuple[Lark, Run | None, Assembler]:
         return parser, None, assembler
 
 
-def parsed(
-    text: str, start: str, masked: bool, restore: Callable[[str], str] | None, plain: bool
+def parse(
+    text: str,
+    start: str,
+    masked: bool = False,
+    restore: Callable[[str], str] | None = None,
+    plain: bool = False,
 ) -> Any:
-    """Parse one record; :func:`irtool.syntax.grammar.parse` tells the arguments.
+    """Parse one record by Lark and return its part.
 
     Args:
-        text: the record, not nested too deep.
+        text: the record, without indentation.
         start: start symbol of the grammar.
         masked: runs of digits are indices of holes.
         restore: puts back names that were replaced before parsing.
@@ -73,6 +82,9 @@ def parsed(
     Raises:
         Unreadable: the grammar does not accept the record.
     """
+    check_length(text)
+    if _depth(text) > MAX_DEPTH:
+        raise Unreadable(f"brackets nested deeper than {MAX_DEPTH} levels", 0)
     with _LOCK:
         parser, run, assembler = _parser()
         assembler.masked, assembler.restore = masked, restore
@@ -112,3 +124,14 @@ def _terminal(parser: Lark, name: str) -> str:
     if isinstance(pattern, PatternStr):
         return f"'{pattern.value}'"
     return "a " + name.lower().lstrip("_").replace("_", " ")
+
+
+def _depth(text: str) -> int:
+    """How deep brackets are nested; at most how many there are, where they are few."""
+    depth = deepest = 0
+    if (few := sum(map(text.count, "([{"))) <= MAX_DEPTH:
+        return few
+    for bracket in _BRACKETS.findall(text):
+        depth += 1 if bracket in "([{" else -1
+        deepest = max(deepest, depth)
+    return deepest

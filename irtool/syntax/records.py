@@ -15,7 +15,7 @@ from irtool.ir.statement import STANDARD_STYLE, StatementStyle
 from irtool.ir.types import Signature, TextSignature
 from irtool.ir.values import Attributes
 from irtool.syntax.budget import READING, Aging
-from irtool.syntax.grammar import Key, Unreadable, check_length, mask, parse
+from irtool.syntax.grammar import Key, Unreadable, check_length, mask
 from irtool.syntax.part import DIGITS, Holes, Memo, Part
 from irtool.syntax.printer import (
     print_attributes,
@@ -146,7 +146,7 @@ class Form:
             Unreadable: the grammar does not accept it, or would not print it back.
         """
         if self._plain or restore is not None:
-            template = self._prepare(parse(text, self._start, restore=restore, plain=self._plain))
+            template = self._prepare(_parsed(text, self._start, restore=restore, plain=self._plain))
             _verify(self._show(template, ()), restore(text) if restore else text)
             return template, ()
         check_length(text)
@@ -164,7 +164,7 @@ class Form:
         if template is None:
             template = self._make(literals, holes, text)
         if isinstance(template, Unreadable):
-            parse(text, self._start)  # fails at the column of this text, not of the masked one
+            _parsed(text, self._start)  # fails at the column of this text, not of the masked one
             raise template
         if self._many:
             READING.charge(_outline_size(text))
@@ -173,12 +173,19 @@ class Form:
 
     def _make(self, literals: Key, holes: Holes, text: str) -> Any:
         try:
-            template = self._prepare(parse(mask(literals), self._start, masked=True))
+            template = self._prepare(_parsed(mask(literals), self._start, masked=True))
             _verify(self._show(template, holes), text)
         except Unreadable as error:
             template = error
         self._templates.keep(literals, template, _template_size(text))
         return template
+
+
+def _parsed(text: str, start: str, **how: Any) -> Any:
+    """A record as Lark parses it, which is imported for the first one that nobody kept."""
+    from irtool.syntax.grammar_parser import parse
+
+    return parse(text, start, **how)
 
 
 def _outline_size(text: str) -> int:

@@ -9,9 +9,9 @@ from lark.exceptions import UnexpectedInput
 
 from irtool.syntax import grammar_tables
 from irtool.syntax.assemble import Assembler
-from irtool.syntax.grammar import Unreadable, parse
-from irtool.syntax.grammar_parser import parser_of
+from irtool.syntax.grammar import Unreadable
 from irtool.syntax.grammar_files import grammar_text
+from irtool.syntax.grammar_parser import parse, parser_of
 from irtool.syntax.grammar_run import Run
 from irtool.syntax.grammar_tables import OPTIONS, built, from_tables, key_of, tables_of
 

@@ -80,7 +80,7 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
     Args:
         name: of any form; of longer numbers 18 digits at a time are compared.
     """
-    parts = re.findall(r"\d{1,18}|\D+|\d+", name)
+    parts = re.findall(r"\d+|\D+", name)
     return tuple(
         (int(part), "") if part[:1].isdecimal() and len(part) < 19 else (0, part) for part in parts
     )
