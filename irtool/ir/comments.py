@@ -138,11 +138,6 @@ class Comments:
         return self._text if self._rest is None else f"{self._text}\n{self._rest}"
 
     @property
-    def known_scope(self) -> Scope | EllipsisType | None:
-        """The scope if somebody looked for it, else an ellipsis."""
-        return self._scope
-
-    @property
     def scope(self) -> Scope | None:
         """The scope line: mostly the first of many, so that the others may stay unread."""
         if self._scope is ...:

@@ -209,7 +209,7 @@ class _Store:
         """Numbers of what a value consists of, and the deepest level among them."""
         if kind is Comments:
             places = [self._plain(self._integers, place) for place in self._places.of(value)]
-            scope = self.add(value.known_scope)
+            scope = self.add(value.scope)  # whoever asks next needs no parser for it
             return [*places, scope], self._levels[scope]
         objects, levels = self._objects, self._levels
         numbers: list[int] = []
