@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from math import prod
 
 from irtool.cluster.account import Account, fused_bytes
@@ -136,12 +137,12 @@ class StepCost(Shown):
         """A step, in seconds, less what counts as hidden (without an ``overlap`` nothing does)."""
         return self.spent - self.hides
 
-    @property
+    @cached_property
     def spent(self) -> float:
         """Seconds of everything, one after the other."""
         return sum(item.total for item in self.items)
 
-    @property
+    @cached_property
     def shares(self) -> dict[Cause, float]:
         """Seconds by cause, all causes listed; what hides behind computing is not taken off."""
         shares = dict.fromkeys(CAUSES, 0.0)
@@ -160,7 +161,7 @@ class StepCost(Shown):
         """What recomputing adds to the step, where the network asks for it; not in ``seconds``."""
         return sum(item.again for item in self.items)
 
-    @property
+    @cached_property
     def overlaps(self) -> tuple[Overlap, Overlap]:
         """What computing hides of the sums of gradients, and of the gathers of weights."""
         return overlaps(self.items, self.machine)
