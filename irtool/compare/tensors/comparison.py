@@ -6,12 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from irtool.compare.tensors.join import Joined
 from irtool.compare.tensors.judging.judge import Judge
 from irtool.compare.tensors.judging.left_open import leave_open
 from irtool.compare.tensors.judging.lookback import look_back
+from irtool.compare.tensors.judging.multiple import note_multiple
 from irtool.compare.tensors.judging.otherwise import called_otherwise
 from irtool.compare.tensors.judging.past import Training
 from irtool.compare.tensors.judging.picked import picked_from
@@ -19,6 +21,7 @@ from irtool.compare.tensors.judging.regrouped import regrouped
 from irtool.compare.tensors.judging.rejoined import rejoined
 from irtool.compare.tensors.judging.scaling import gradient_scale
 from irtool.compare.tensors.judging.verdict import Judged, first_fault
+from irtool.compare.tensors.measuring.alike import likeness
 from irtool.compare.tensors.measuring.measure import Measure, Scheduler, Sides, measure_all
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.pairing.crossing import Crossing, cross
@@ -26,8 +29,8 @@ from irtool.compare.tensors.pairing.makers import Makers, taken_calls
 from irtool.compare.tensors.pairing.operators import OpPair, pair_operators
 from irtool.compare.tensors.pairing.slots import Slots, pair_parameter_gradients, pair_tensors
 from irtool.compare.tensors.pairing.transposed import measure_elsewhere, measure_transposed
-from irtool.compare.tensors.weights.alike import likeness
 from irtool.compare.tensors.weights.comparison import Weights, compare_weights
+from irtool.compare.tensors.whole_numbers import difference_text, is_whole
 from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 
@@ -191,6 +194,9 @@ def compare_tensors(
         look_back(left, right, first, before, measures, taken_calls(pairs))
     if first is not None and crossing is None and not sharded and first in judged:
         leave_open((left, right), first, judged[: judged.index(first)], makers, measures)
+    _count_whole(left, right, judged)
+    if first is not None and not sharded:
+        note_multiple((left, right), first, judged, measures)
     taken = taken_calls(pairs)
     return TensorComparison(
         left,
@@ -206,6 +212,16 @@ def compare_tensors(
     )
 
 
+def _count_whole(left: TensorRun, right: TensorRun, judged: Sequence[Judged]) -> None:
+    """Say of accused whole numbers how many differ: a share of their norm tells nobody anything."""
+    accused = (item for item in judged if item.verdict == "introduces error" and item.output)
+    for item in islice(accused, _COUNTED):
+        if item.output is not None and is_whole(left, right, item.output):
+            item.counted = difference_text(left, right, item.output)
+
+
+_COUNTED = 16
+"""Accused operators of whole numbers that are looked at once more."""
 _NONE: frozenset[int] = frozenset()
 
 

@@ -20,6 +20,7 @@ from irtool.compare.tensors.measuring.measure import Measure
 from irtool.compare.tensors.model import Columns, Op, Places
 from irtool.compare.tensors.semantics import family, is_random
 from irtool.compare.tensors.weights.comparison import OtherWeight, Weights
+from irtool.compare.tensors.whole_numbers import difference_text, is_whole
 from irtool.ir.dataclass import dataclass
 from irtool.ir.units import error_text
 
@@ -129,7 +130,10 @@ def facts_of(comparison: TensorComparison) -> list[Fact]:
         if _is_rounded(comparison, item, places, measure, kind):
             fact.rounded.append(name)
         else:
-            fact.differing.append(Differing(name, measure.error))
+            how = ""
+            if is_whole(comparison.left, comparison.right, places):
+                how = difference_text(comparison.left, comparison.right, places)
+            fact.differing.append(Differing(name, measure.error, how))
     return [fact for fact in facts.values() if fact.compared]
 
 

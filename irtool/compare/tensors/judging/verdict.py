@@ -60,6 +60,9 @@ class Judged:
         lowered: half precision that this operator's input went through on one side, which only the
             values show.
         ranks: whose part of the output is off, where a run is cut over several.
+        counted: of whole numbers that are accused, how many differ, in words.
+        multiple: what the accused tensor of the right run is times the left one, if a multiple.
+        multiple_of: of a gradient, how many from it on are the same multiple, and of how many.
         between: what is wrong between ranks: "replica", or "sum" that nobody added up.
     """
 
@@ -90,6 +93,9 @@ class Judged:
     lowered: str = ""
     ranks: tuple[int, ...] = ()
     between: Literal["", "replica", "sum"] = ""
+    counted: str = ""
+    multiple: float = math.nan
+    multiple_of: tuple[int, int] = (0, 0)
 
 
 def first_fault(judged: Sequence[Judged]) -> Judged | None:

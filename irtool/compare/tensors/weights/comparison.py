@@ -16,10 +16,10 @@ from irtool.compare.tensors.dtypes import FLOATS, roundoff
 from irtool.compare.tensors.judging.entering import FIGURE_UNITS, figures_resolution
 from irtool.compare.tensors.judging.precision import COARSEST, true_unit
 from irtool.compare.tensors.judging.verdict import Judged
+from irtool.compare.tensors.measuring.alike import RELATED, Likeness, likeness
 from irtool.compare.tensors.measuring.measure import Measure, complete
 from irtool.compare.tensors.measuring.values import Files, measure_files
 from irtool.compare.tensors.model import Op, Places, TensorRun
-from irtool.compare.tensors.weights.alike import RELATED, Likeness, likeness
 from irtool.compare.tensors.weights.given import Given, given_to, halved
 from irtool.compare.tensors.weights.packed import Packed, packed_in
 from irtool.ir.dataclass import dataclass

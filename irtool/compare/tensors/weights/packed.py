@@ -11,9 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from irtool.compare.tensors.measuring.measure import complete
-from irtool.compare.tensors.model import TensorRun
-from irtool.compare.tensors.weights.alike import (
+from irtool.compare.tensors.measuring.alike import (
     Likeness,
     Numbers,
     Stated,
@@ -23,6 +21,8 @@ from irtool.compare.tensors.weights.alike import (
     stated_unit,
     values_of,
 )
+from irtool.compare.tensors.measuring.measure import complete
+from irtool.compare.tensors.model import TensorRun
 from irtool.ir.dataclass import dataclass
 
 _MOST_PARTS = 256

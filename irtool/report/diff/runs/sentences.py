@@ -302,7 +302,11 @@ def why_text(judged: Judged) -> str:
     parts += _left_open_texts(judged)
     if judged.attributes:
         parts.append("; ".join(str(change) for change in judged.attributes[:4]))
-    if not judged.entered and math.isfinite(judged.z):
+    if not math.isnan(judged.multiple):
+        parts.append(_multiple_text(judged))
+    if judged.counted:
+        parts.append(judged.counted)
+    elif not judged.entered and math.isfinite(judged.z):
         ratio = quantity_text(judged.z, "factor")
         parts.append(
             f"error {_error_in(judged)} in, {error_text(judged.error_out)} out, "
@@ -311,6 +315,15 @@ def why_text(judged: Judged) -> str:
     elif judged.entered and math.isfinite(judged.error_out):
         parts.append(f"{error_text(judged.error_out)} apart, {_error_in(judged)} before")
     return "; ".join(parts)
+
+
+def _multiple_text(judged: Judged) -> str:
+    """By which factor the accused tensor differs, and how many gradients have it."""
+    text = f"the right one is {judged.multiple:.4g} times the left one"
+    near, count = judged.multiple_of
+    if near > 1:
+        text += f", as are {near:,} of {count:,} gradients from here on"
+    return text
 
 
 _MOST_NAMED = 3

@@ -1,4 +1,4 @@
-"""How two tensors of weights are alike that no pair of calls reads: by values, else by figures.
+"""How two tensors are alike in whatever layout, by values, else by figures.
 
 Layouts are the free choice of who writes a network: a matrix is kept the other way round, its rows
 in another order, three of them as one.  The numbers are the same ones whatever the layout.
@@ -86,7 +86,9 @@ def values_of(run: TensorRun, place: int) -> Numbers | None:
     return wide.reshape(columns.shapes[place])
 
 
-def likeness(left: TensorRun, a: int, right: TensorRun, b: int) -> Likeness | None:
+def likeness(
+    left: TensorRun, a: int, right: TensorRun, b: int, unit: float = 0.0
+) -> Likeness | None:
     """How two tensors of as many elements are alike; None where they have nothing in common.
 
     Args:
@@ -94,12 +96,16 @@ def likeness(left: TensorRun, a: int, right: TensorRun, b: int) -> Likeness | No
         a: the tensor in it.
         right: the other dump.
         b: the tensor in it.
+        unit: relative error that elements may have, where that is more than rounding.
     """
-    unit = max(roundoff(left.columns.dtypes[a]), roundoff(right.columns.dtypes[b]))
+    unit = max(unit, roundoff(left.columns.dtypes[a]), roundoff(right.columns.dtypes[b]))
     ours, theirs = values_of(left, a), values_of(right, b)
     if ours is None or theirs is None:
         return _by_figures(left.columns, a, right.columns, b, unit)
-    return of_values(ours, theirs, unit)
+    import numpy as np
+
+    with np.errstate(over="ignore", invalid="ignore"):  # squares of the largest numbers
+        return of_values(ours, theirs, unit)
 
 
 def of_values(ours: Numbers, theirs: Numbers, unit: float) -> Likeness | None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from irtool.compare.tensors.dtypes import roundoff
-from irtool.compare.tensors.weights.alike import (
+from irtool.compare.tensors.measuring.alike import (
     NEAR_FIGURES,
     Stated,
     half_unit,
