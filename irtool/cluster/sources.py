@@ -6,9 +6,9 @@ from functools import lru_cache
 
 from irtool.ir.comments import Location
 from irtool.ir.dump import Dump
+from irtool.ir.framework import is_framework
 from irtool.ir.graph import Node
 
-_OF_MINDSPORE = "site-packages/mindspore/"
 _MOST_STEPS = 8
 
 
@@ -47,7 +47,7 @@ def forward_node(node: Node) -> Node | None:
 def _own(node: Node) -> Location | None:
     for locations in (node.comments.locations, node.comments.forward_locations):
         for location in reversed(locations):
-            if _OF_MINDSPORE not in location.path:
+            if not is_framework(location.path):
                 return location
     return None
 

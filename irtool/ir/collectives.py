@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias, TypeGuard, cast
 
 from irtool.ir.dataclass import dataclass
+from irtool.ir.framework import is_framework
 from irtool.ir.graph import AmbiguousReference, DumpModel, GraphParameter, Node, Source
 from irtool.ir.groups import (
     RanksFrom,
@@ -316,6 +317,6 @@ def _origin(node: Node, attributes: Attributes, operator: Communication) -> Orig
     if node.attribute("forward_comm_node_unique_id") is not None and not name:
         return "unknown"
     location = node.location
-    if name or (location is not None and "site-packages/mindspore/" not in location.path):
+    if name or (location is not None and not is_framework(location.path)):
         return "user code"
     return "unknown"

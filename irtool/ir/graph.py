@@ -11,6 +11,7 @@ from irtool.ir.comments import NO_COMMENTS, Comments, Location
 from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.ir.finding import Finding
+from irtool.ir.framework import is_framework
 from irtool.ir.items import (
     CommentBlock,
     Head,
@@ -229,7 +230,7 @@ class Node:
         """The innermost line of source code outside MindSpore's own package, if there is one."""
         locations = self.comments.locations or self.comments.forward_locations
         for location in reversed(locations):
-            if "site-packages/mindspore/" not in location.path:
+            if not is_framework(location.path):
                 return location
         return locations[-1] if locations else None
 

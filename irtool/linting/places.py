@@ -10,12 +10,11 @@ from irtool.cluster.sources import forward_node
 from irtool.ir.comments import Location
 from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding, RelatedPlace, SourceLine
+from irtool.ir.framework import is_framework
 from irtool.ir.graph import GraphParameter, Node
 from irtool.linting.facts import DumpFacts
 from irtool.syntax.printer import print_parameter, print_statement, print_target
 
-FRAMEWORK = ("site-packages/mindspore/", "dist-packages/mindspore/")
-"""Parts of paths of MindSpore's own Python code."""
 MOST_STATEMENT = 2000
 """Characters of the dump's line that a finding keeps."""
 _MOST_SEARCHED = 64
@@ -142,15 +141,6 @@ def _users(node: Node) -> Iterable[Node]:
 
 def _sources(node: Node) -> Iterable[Node]:
     return (source for source in node.inputs if isinstance(source, Node))
-
-
-def is_framework(path: str) -> bool:
-    """Whether a file belongs to MindSpore rather than to its user.
-
-    Args:
-        path: of the file, with either kind of slashes.
-    """
-    return any(part in path.replace("\\", "/") for part in FRAMEWORK)
 
 
 def _source(location: Location) -> SourceLine:

@@ -23,6 +23,7 @@ from itertools import count
 from irtool.ir.comments import CommentLine, Comments, Location, Remark, Scope
 from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
+from irtool.ir.framework import framework_part
 from irtool.ir.graph import Graph, Item, Node
 from irtool.ir.items import CommentBlock, Opaque, Property
 from irtool.ir.statement import PrimitiveTarget
@@ -39,7 +40,6 @@ _PATH = re.compile(r"(?<![\w.)~])(?:[A-Za-z]:)?(?:[/\\][\w.+~@-]+){2,}")
 """An absolute path; names of scopes begin with a word."""
 _SHORTEST = 2
 """Letters of a word that tells something: ``x``, ``w`` and ``b`` are everybody's."""
-_PACKAGE = "site-packages/mindspore/"
 _OF_NAMES = re.compile(r"[./ \\]")
 """What names and sentences have, and ``mean``, ``NCHW``, ``bij,bjk->bik`` have not."""
 _SCOPES = (
@@ -133,10 +133,8 @@ class Redaction:
 
     def _without_numbers(self, path: str) -> str:
         """A path whose folders and files have other numbers, but for those of MindSpore's."""
-        before, package, own = path.partition(_PACKAGE)
-        if package:
-            return _NUMBER.sub(self._other_number, before) + package + own
-        return _NUMBER.sub(self._other_number, path)
+        before, own = framework_part(path)
+        return _NUMBER.sub(self._other_number, before) + own
 
     def _other_number(self, match: re.Match[str]) -> str:
         return self.numbers.setdefault(match[0], str(len(self.numbers) + 1))
@@ -235,9 +233,9 @@ class Redaction:
                 case Scope():
                     self._name(line.name)
                 case Location():
-                    before, package, own = line.path.partition(_PACKAGE)
+                    before, own = framework_part(line.path)
                     self._name(before)
-                    self._keep_path(package + own)
+                    self._keep_path(own)
                 case Remark():
                     self._name(line.text)
                 case _:

@@ -184,3 +184,9 @@ def test_chosen_nodes_of_several_lanes_can_be_drawn(irtool: Run, tmp_path: Path)
     ran = irtool(GPT, "--where", 'op == "AllReduce"', "-o", str(file))
     assert (ran.status, ran.errors) == (0, "")
     assert "AllReduce" in file.read_text(encoding="utf-8")
+
+
+def test_standard_output_by_its_name_has_no_format_of_its_own(irtool: Run) -> None:
+    named, unnamed = irtool(MLP, "-o", "-", "--layout", "own"), irtool(MLP, "--layout", "own")
+    assert (named.status, named.output) == (0, unnamed.output)
+    assert named.output.startswith("<?xml")

@@ -10,6 +10,7 @@ from typing import Literal
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
 from irtool.cli.viz.load import Drawn
+from irtool.cli.writing import is_standard_output
 from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump, dumps_of
 from irtool.ir.whole import Whole
@@ -45,14 +46,14 @@ def format_of(asked: str | None, file: str | None, terminal: bool) -> str:
 
     Args:
         asked: ``--format``; None: it is not given.
-        file: that is written; None: standard output.
+        file: that is written; None, ``-`` or the like: standard output.
         terminal: whether the output is one.
 
     Raises:
         Failure: a terminal would get what only a file can hold.
     """
     form = asked
-    if form is None and file is not None:
+    if form is None and file is not None and not is_standard_output(file):
         ending = os.path.splitext(file)[1].lstrip(".").lower()
         form = {"gv": "dot", "htm": "html", "json": "model-explorer"}.get(ending, ending)
         if form not in WRITERS:

@@ -6,23 +6,14 @@ import re
 from collections.abc import Sequence
 
 from irtool.ir.finding import SourceLine
+from irtool.ir.framework import is_framework
 from irtool.ir.limits import bounded_int
 
-_PACKAGES = ("site-packages/mindspore/", "dist-packages/mindspore/")
 _IN_FILE = re.compile(
     r"(?:# ?(?:\d+ )?)?In file ([^,]*?):(\d+)(~\d+)?(?:, ?\d+~\d+)?(.*)", re.DOTALL
 )
 _PYTHON = re.compile(r'\s{0,8}File "([^"]*)", line (\d+)(?:, in (\S+))?')
 _MOST_SOURCE = 160
-
-
-def is_framework(path: str) -> bool:
-    """Whether a file belongs to MindSpore itself.
-
-    Args:
-        path: of the file, with either kind of slashes.
-    """
-    return any(part in path.replace("\\", "/") for part in _PACKAGES)
 
 
 def mindspore_frame(text: str) -> tuple[SourceLine, bool] | None:

@@ -126,6 +126,6 @@ def _is_alone(analysis: Analysis, vertex: Vertex) -> bool:
         return False
     if primitive(vertex.node) == "Reshape":
         return False
-    if is_nested(analysis.network, vertex.node):
+    if is_nested(vertex.node):
         return True
     return judge(vertex.call.call, None, analysis.operators).kind == "stand-alone"

@@ -101,7 +101,7 @@ def _judged(analysis: Analysis, node: Node, proposed: Wanted | None) -> Judged:
         # MindSpore's own slices of micro-batches take everything whole, whatever is asked.
         unsplit = tuple((1,) * len(tensor.shape or ()) for tensor in call.call.tensors)
         asked = Wanted(unsplit)
-    nested = is_nested(analysis.network, node)
+    nested = is_nested(node)
     if nested and proposed is None:
         reason = _nesting_problem(node, call, asked)
         if reason is not None:

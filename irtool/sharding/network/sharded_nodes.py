@@ -40,16 +40,15 @@ def primitive(node: Node) -> str:
     return name
 
 
-def is_sharded(network: Network, node: Node, *, interleave: bool = False) -> bool:
+def is_sharded(network: Network, node: Node) -> bool:
     """Whether MindSpore's parallel pass gives a node a sharding, or looks through it to others.
 
     Args:
         network: that knows what is forward.
         node: of any kind.
-        interleave: whether Send and Receive count as not sharded.
     """
     name = primitive(node)
-    if not name or (interleave and name in TRANSFERS):
+    if not name:
         return False
     always = name in ("GetNext", "_VirtualOutput")
     # Asked first, so that nobody reads entries of operators that the optimizer alone applies.
@@ -86,11 +85,10 @@ def _is_mask_of_attention(network: Network, node: Node) -> bool:
     return len(users) == 1 and primitive(users[0].node) == "FlashAttentionScore"
 
 
-def is_nested(network: Network, node: Node) -> bool:
+def is_nested(node: Node) -> bool:
     """Whether a node's strategies follow the nesting of its operands.
 
     Args:
-        network: that the node stands in.
         node: of any kind; a call is never nested.
     """
     if not isinstance(node.target, PrimitiveTarget):

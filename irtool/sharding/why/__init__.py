@@ -14,6 +14,7 @@ from dataclasses import replace
 from irtool.ir.collectives import Collective, Origin, collective, is_collective
 from irtool.ir.comments import Location
 from irtool.ir.dump import Dump
+from irtool.ir.framework import is_framework
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.whole import WholeNode
 from irtool.operators.table import operator_of
@@ -34,8 +35,6 @@ from irtool.sharding.why.walk import (
 )
 
 __all__ = ["Cause", "CauseKind", "explain", "explain_all", "is_cut"]
-
-_PACKAGE = "site-packages/mindspore/"
 
 
 def explain(
@@ -170,7 +169,7 @@ def _user_line(*nodes: Node | None) -> Location | None:
     """The first node's line that is not in MindSpore's own package."""
     for node in nodes:
         location = node.location if node is not None else None
-        if location is not None and _PACKAGE not in location.path:
+        if location is not None and not is_framework(location.path):
             return location
     return None
 

@@ -81,14 +81,13 @@ def test_a_cast_with_a_strategy_behind_it_has_one() -> None:
     assert has_strategy(network_of(dump), cast)
 
 
-def test_transfers_are_passed_over_where_micro_batches_interleave() -> None:
+def test_transfers_are_sharded() -> None:
     small = Small()
     body = small.graph("main")
     body.result = body.add("Send", [small.input("x", SHAPE)], tensor(SHAPE))
     dump = small.dump()
     (send,) = (node for node in dump.nodes() if node.op == "Send")
     assert is_sharded(network_of(dump), send)
-    assert not is_sharded(network_of(dump), send, interleave=True)
 
 
 def test_an_operator_of_lists_nests_its_strategies() -> None:
@@ -100,6 +99,6 @@ def test_an_operator_of_lists_nests_its_strategies() -> None:
     body.result = body.add("PrimFunc_Concat", [both, constant(0)], tensor((8, 8, 16)))
     body.result = body.op("ReLU", body.result, (8, 8, 16))
     dump = small.dump()
-    nested = {node.op: is_nested(network_of(dump), node) for node in dump.nodes()}
+    nested = {node.op: is_nested(node) for node in dump.nodes()}
     assert not nested["ReLU"]
     assert not nested["MakeTuple"]
