@@ -6,10 +6,11 @@ The usual roofline; a launch takes a while even if it does nothing.  Only ratios
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from irtool.cluster.flops import flops
 from irtool.cluster.liveness import renames
-from irtool.cluster.machine import Machine
+from irtool.cluster.machine import Amount, Machine
 from irtool.ir.graph import Node
 from irtool.operators.table import operator_of
 
@@ -32,8 +33,8 @@ def touched(op: str, inputs: Sequence[int], outputs: Sequence[int]) -> int:
 
 
 def roofline_seconds(
-    op: str, dtype: str | None, operations: float, size: float, machine: Machine
-) -> float:
+    op: str, dtype: str | None, operations: Amount, size: Amount, machine: Machine
+) -> Amount:
     """Seconds of an operator by what it does: as measured of its kind, else by the roofline.
 
     Args:
@@ -46,14 +47,18 @@ def roofline_seconds(
     fitted = machine.roofline(op)
     if fitted is not None:
         return fitted.seconds(operations, size)
-    return max(_busy_seconds(dtype, operations, size, machine), LAUNCH_SECONDS)
+    return _larger(_busy_seconds(dtype, operations, size, machine), LAUNCH_SECONDS)
 
 
-def _busy_seconds(dtype: str | None, operations: float, size: float, machine: Machine) -> float:
+def _busy_seconds(dtype: str | None, operations: Amount, size: Amount, machine: Machine) -> Amount:
     """Arithmetic or memory traffic, whichever takes longer."""
-    arithmetic = operations / machine.rate(dtype) if machine.flops else 0.0
-    traffic = size / machine.memory_bandwidth if machine.memory_bandwidth else 0.0
-    return max(arithmetic, traffic)
+    arithmetic = operations / machine.rate(dtype) if machine.flops else operations * 0.0
+    traffic = size / machine.memory_bandwidth if machine.memory_bandwidth else size * 0.0
+    return _larger(arithmetic, traffic)
+
+
+def _larger(one: Any, other: Any) -> Any:
+    return max(one, other) if isinstance(one, float | int) else one.clip(other)
 
 
 def work_of(node: Node) -> tuple[int, int]:

@@ -31,9 +31,16 @@ from dataclasses import field
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from irtool.ir.dataclass import dataclass
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Amount = TypeVar("Amount", float, "npt.NDArray[np.float64]")
+"""A number, or one for each of many strategies."""
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -94,11 +101,11 @@ class Roofline:
     flops: float = 0.0
     bandwidth: float = 0.0
 
-    def seconds(self, operations: float, size: float) -> float:
+    def seconds(self, operations: Amount, size: Amount) -> Amount:
         """How long one takes that does so many operations on so many bytes."""
-        seconds = self.launch
-        seconds += operations / self.flops if self.flops else 0.0
-        return seconds + (size / self.bandwidth if self.bandwidth else 0.0)
+        arithmetic = operations / self.flops if self.flops else operations * 0.0
+        traffic = size / self.bandwidth if self.bandwidth else size * 0.0
+        return self.launch + arithmetic + traffic
 
 
 @dataclass(frozen=True, slots=True)

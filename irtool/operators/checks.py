@@ -6,6 +6,7 @@ Source: the ERROR lines of refused compilations (file:function), and what was re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from irtool.operators.call import Strategy
 from irtool.operators.judgement import Context, Refused
@@ -158,10 +159,11 @@ def group_problem(ranks: Sequence[int], context: Context) -> str | None:
         context: whose target and SoC decide; outside first-generation Ascend 910 any ranks are
             fine.
     """
-    return first_generation_problem(ranks) if applies_device_rule(context) else None
+    return first_generation_problem(tuple(ranks)) if applies_device_rule(context) else None
 
 
-def first_generation_problem(ranks: Sequence[int]) -> str | None:
+@lru_cache(maxsize=512)
+def first_generation_problem(ranks: tuple[int, ...]) -> str | None:
     """Why first-generation Ascend 910 has no group of these ranks, or None.
 
     A group takes the same devices in every server of eight, and as many of one as its links join.

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 
 from irtool.ir.dataclass import dataclass
@@ -381,17 +382,28 @@ def ranks_along(
     Raises:
         ValueError: it is none of them.
     """
-    strides = {axis: prod(device_matrix[axis + 1 :]) for axis in axes}
     position = rank - devices[0] if rank in devices else -1
     if position < 0:
         raise ValueError(f"rank {rank} is none of the stage's devices {list(devices)}")
+    positions = _positions_along(tuple(device_matrix), tuple(axes), position)
+    if devices[0] == 0 and devices[-1] == len(devices) - 1:
+        return positions
+    return tuple(devices[index] for index in positions)
+
+
+@lru_cache(maxsize=512)
+def _positions_along(
+    device_matrix: tuple[int, ...], axes: tuple[int, ...], position: int
+) -> tuple[int, ...]:
+    """Positions in the stage that differ from one at most in their coordinates on some axes."""
+    strides = {axis: prod(device_matrix[axis + 1 :]) for axis in axes}
     place = coordinates(device_matrix, position)
     positions = [position - sum(place[axis] * stride for axis, stride in strides.items())]
     for axis, stride in strides.items():
         positions = [
             base + step * stride for base in positions for step in range(device_matrix[axis])
         ]
-    return tuple(devices[index] for index in sorted(positions))
+    return tuple(sorted(positions))
 
 
 def replicas(layout: TensorLayout, devices: Sequence[int], rank: int) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 
 from irtool.cluster.flops import Tensors, flops_of
 from irtool.cluster.flops_seconds import LAUNCH_SECONDS, roofline_seconds, touched
-from irtool.cluster.machine import Machine, slices_key
+from irtool.cluster.machine import Amount, Machine, slices_key
 from irtool.cluster.pricing import DEFAULT_FUSION, Launch, seconds_within
 from irtool.ir.dataclass import dataclass
 from irtool.ir.types import BITS
@@ -314,16 +314,35 @@ def compute_seconds(
     dtype = call.tensors[0].dtype if call.tensors else ""
     read, written = _sizes(inputs, call.tensors), _sizes(outputs, call.results)
     bandwidth = machine.memory_bandwidth
-    once = roofline_seconds(call.op, dtype, operations, touched(call.op, read, written), machine)
     known = machine.measured.get(slices_key(call.op, dtype, inputs)) if machine.measured else None
-    once = once if known is None else known.forward
     masks = _mask_seconds(call, judgement, machine, gradient=gradient)
+    if known is None:
+        work = operations, touched(call.op, read, written)
+        once = work_seconds(call, work, machine, gradient=False)
+    else:
+        once = known.forward
     if gradient and known is not None and known.backward is not None:
         return known.forward + known.backward + masks
     if not gradient:
         return once + masks
     zeros = read[0] / bandwidth if bandwidth and operator_of(call.op).is_("picks") and read else 0.0
     return once * (1 + BACKWARD_WORK) + zeros + masks
+
+
+def work_seconds(
+    call: OperatorCall, work: tuple[Amount, Amount], machine: Machine, *, gradient: bool
+) -> Amount:
+    """Arithmetic or memory traffic of an operator that picks nothing and was not measured.
+
+    Args:
+        call: the operator.
+        work: operations on its slices, and bytes that it reads and writes.
+        machine: what these cost.
+        gradient: whether one is taken, too.
+    """
+    dtype = call.tensors[0].dtype if call.tensors else ""
+    once = roofline_seconds(call.op, dtype, *work, machine)
+    return once * (1 + BACKWARD_WORK) if gradient else once
 
 
 def _sizes(shapes: Sequence[Shape], operands: Sequence[Operand]) -> list[int]:

@@ -369,7 +369,7 @@ def search(model: Model, limit: int | None, most_cases: int = _MOST_CASES) -> So
     Raises:
         CannotPlan: there are none.
     """
-    first = _case(model, limit, Case())
+    first = _first(model, limit)
     close = max(_CLOSE_CASES, first.search.close)
     best, bound, rounds = first.choice, first.bound, first.search.rounds
     seconds = total_seconds(model, best.choices)
@@ -418,6 +418,14 @@ class _Searched:
     choice: Choice
     bound: float
     search: Search
+
+
+def _first(model: Model, limit: int | None) -> _Searched:
+    """The search of all plans, which is made once."""
+    found = model.found.get(limit)
+    if not isinstance(found, _Searched):
+        found = model.found[limit] = _case(model, limit, Case())
+    return found
 
 
 def _case(

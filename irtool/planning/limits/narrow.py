@@ -23,7 +23,6 @@ from irtool.planning.limits.fronts import TooMany
 from irtool.planning.limits.labels import Labelling
 from irtool.planning.limits.modes import Modes, Overhead
 from irtool.planning.search.exact import Floats, Table
-from irtool.planning.search.link_tables import result_of
 from irtool.planning.search.paid_once import paid_once
 from irtool.planning.search.search import Search
 from irtool.planning.search.tables import Model
@@ -232,9 +231,9 @@ class Narrow:
         """The tables, exact where a result has several users: it is paid for once."""
         results: dict[object, list[int]] = {}
         for place, item in enumerate(self.model.links):
-            results.setdefault(result_of(item.link), []).append(place)
-        for link, _, _ in self.model.alone:
-            results.pop(result_of(link), None)
+            results.setdefault(item.result, []).append(place)
+        for alone in self.model.alone:
+            results.pop(alone.result, None)
         exact: list[Table] = []
         paid: set[int] = set()
         for places in results.values():

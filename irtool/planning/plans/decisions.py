@@ -33,7 +33,8 @@ from irtool.planning.plans.step.items import CostItem
 from irtool.planning.plans.step.report import StepCost
 from irtool.planning.plans.step.shared import with_common_starts
 from irtool.planning.search.exact import Floats
-from irtool.planning.search.tables import Model, kept_bytes
+from irtool.planning.search.own_costs import kept_bytes
+from irtool.planning.search.tables import Model
 from irtool.sharding.network.sharded_nodes import primitive
 
 

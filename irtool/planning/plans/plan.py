@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 from irtool.cluster.machine import Machine
 from irtool.ir.display import Shown
@@ -41,6 +42,7 @@ from irtool.planning.plans.ties import (
 )
 from irtool.planning.search.arithmetic import least_arithmetic
 from irtool.planning.search.effort import EFFORTS, Effort, EffortName
+from irtool.planning.search.known import Known
 from irtool.planning.search.problem import (
     Carried,
     Problem,
@@ -57,7 +59,6 @@ from irtool.planning.search.tables import (
     CannotPlan,
     Given,
     Hiding,
-    Known,
     Model,
     model_of,
 )
@@ -244,19 +245,19 @@ class _Searching:
     recompute: bool
     effort: Effort = EFFORTS["default"]
     near: Near = field(default_factory=dict[Node, Strategy])
+    known: Known = field(default_factory=Known)
 
     def model(
         self,
         fixed: Mapping[Node, Given],
         hiding: Hiding | None = None,
-        known: Known | None = None,
         loose: Collection[Node] = (),
     ) -> Model:
         """The tables under strategies that must be, without operators that are ``loose``."""
         structure, current = self.problem.structure, self.problem.current
         return model_of(
             structure, self.machine, current, fixed, self.tied, outs=self.carried.outs,
-            hiding=hiding, near=self.near, effort=self.effort, known=known, loose=loose,
+            hiding=hiding, near=self.near, effort=self.effort, known=self.known, loose=loose,
         )  # fmt: skip
 
     def around_the_best(self, fixed: Mapping[Node, Given]) -> tuple[_Searching, Model]:
@@ -265,10 +266,9 @@ class _Searching:
         Args:
             fixed: strategies that must be.
         """
-        known = Known()
 
         def make(near: Near) -> Model:
-            return replace(self, near=near).model(fixed, known=known)
+            return replace(self, near=near).model(fixed)
 
         model, near = around_the_best(make, self.limit)
         return replace(self, near=near), model
@@ -559,21 +559,15 @@ def plan_of_choices(
         CannotPlan: ``check`` refuses it.
     """
     structure = model.structure
-    strategies: dict[Node, Strategy] = {}
-    outs: dict[Node, Strategy] = {}
     places: list[tuple[Node, int]] = []
+    given: dict[Node, Given] = {}
     for variable, (node, item) in enumerate(model.chosen(solution.choices).items()):
         places.append((node, variable))
         if item.strategy is not None and primitive(node) not in FIXED:
-            strategies[node] = item.strategy
-            if item.out_strategy is not None:
-                outs[node] = item.out_strategy
-    planned = with_strategies(structure.dump, strategies, outs)
+            given[node] = (item.strategy, item.out_strategy)
+    written = _written(model, given, recomputed)
+    planned, report, after = written.dump, written.report, written.cost
     twins = dict(zip(structure.dump.nodes(), planned.nodes(), strict=True))
-    report = of_what_was_read(check(planned, structure.context), planned)
-    refuse_illegal(report)
-    own = structure_of(planned, structure.context, {twins[node] for node in recomputed})
-    after = step_cost(own, report, model.machine)
     bound = solution.bound
     if model.left_out:
         bound = least_arithmetic(structure, model.machine)
@@ -582,12 +576,17 @@ def plan_of_choices(
         for node, variable in places
         if primitive(node) not in FIXED
     )
+    before = start if start is not None else current
+    named = ("before", id(before), id(model.machine))
+    if named not in model.known.kept:
+        model.known.kept[named] = (_before(model, before), before)
+    cost, _ = cast("tuple[StepCost | None, object]", model.known.kept[named])
     return Plan(
         planned,
         structure.context,
         report,
         operators,
-        _before(model, start if start is not None else current),
+        cost,
         after,
         min(bound, after.seconds),
         limit,
@@ -595,6 +594,45 @@ def plan_of_choices(
         solution.rounds,
         tuple(_notes(model, report)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """Strategies in the dump, what ``check`` says of that, and what it costs."""
+
+    dump: Dump
+    report: CheckResult
+    cost: StepCost
+
+
+def _written(model: Model, given: Mapping[Node, Given], recomputed: Collection[Node]) -> _Written:
+    """Write strategies into the dump and price them: searches end in the same ones again and again.
+
+    Raises:
+        CannotPlan: ``check`` refuses it.
+    """
+    structure = model.structure
+    named = (
+        tuple(given.items()),
+        frozenset(recomputed),
+        id(model.machine),
+        structure.micro_batches,
+    )
+    known = model.known.kept.get(named)
+    if isinstance(known, _Written):
+        return known
+    planned = with_strategies(
+        structure.dump,
+        {node: strategy for node, (strategy, _) in given.items()},
+        {node: out for node, (_, out) in given.items() if out is not None},
+    )
+    twins = dict(zip(structure.dump.nodes(), planned.nodes(), strict=True))
+    report = of_what_was_read(check(planned, structure.context), planned)
+    refuse_illegal(report)
+    own = structure_of(planned, structure.context, {twins[node] for node in recomputed})
+    made = _Written(planned, report, step_cost(own, report, model.machine))
+    model.known.kept[named] = made
+    return made
 
 
 def refuse_illegal(report: CheckResult) -> None:

@@ -47,7 +47,7 @@ def alike(form: Form, values: Ints) -> Alike:
     for item in form.sums:
         for axis in item.axes:
             columns += [np.where(counts[:, axis] > 0, low[:, axis], -1), counts[:, axis]]
-    uncut, exponents = _exponents(form, values)
+    uncut, exponents = exponents_of(form, values)
     halvings = None if exponents is None else (counts * exponents).sum(axis=1)
     more = counts if halvings is None else halvings[:, None]
     table = np.column_stack([*columns, more])
@@ -67,7 +67,7 @@ def _axes(tensor: AxesOf) -> list[int]:
     return [axis for axes in tensor for axis in axes]
 
 
-def _exponents(form: Form, values: Ints) -> tuple[int, list[int] | None]:
+def exponents_of(form: Form, values: Ints) -> tuple[int, list[int] | None]:
     """Operations uncut, and by axis how often a cut in two halves them; None: not so simple."""
     count = values.shape[1]
     ones = np.ones((1, count), dtype=np.int64)

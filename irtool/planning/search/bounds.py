@@ -23,8 +23,8 @@ from irtool.planning.cost.group_rates import Rates, rates
 from irtool.planning.cost.layout_bits import LEVELS, Bits, Bools, Floats, Ints
 from irtool.planning.search.pair_kinds import kinds_of, row_kinds, runs
 
-PAIRS = 1 << 14
-"""Pairs that are looked at together: what stands of them must fit into the cache."""
+PAIRS = 1 << 16
+"""Pairs that are looked at together: of those alike only one is priced, so many bring less."""
 
 
 @dataclass(frozen=True, slots=True)

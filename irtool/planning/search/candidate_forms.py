@@ -115,7 +115,6 @@ class Form:
     def sketches(self, values: Ints) -> Iterator[Judgement]:
         """What a rule would say of each strategy, as far as prices go: slices and collectives."""
         low, counts = self.lowest_bits(values)
-        own = self.context.own_rank - self.context.devices[0]
         lows, lengths = low.tolist(), counts.tolist()
         groups: dict[tuple[tuple[int, int], ...], tuple[int, ...]] = {}
         for row, numbers in enumerate(values.tolist()):
@@ -133,7 +132,7 @@ class Form:
                 if not key:
                     continue
                 if key not in groups:
-                    groups[key] = self._ranks(own, key)
+                    groups[key] = self.ranks_of(key)
                 shapes = raw_outputs if item.raw else results
                 shape = None if item.output is None else shapes[item.output]
                 collectives.append(
@@ -150,8 +149,9 @@ class Form:
                 repeats=self.context.stage_size // prod(numbers),
             )
 
-    def _ranks(self, own: int, runs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-        """The ranks that differ from one in some bits: runs of them, from the lowest."""
+    def ranks_of(self, runs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+        """The ranks that differ from the own one in some bits: runs of them, from the lowest."""
+        own = self.context.own_rank - self.context.devices[0]
         mask = sum(((1 << count) - 1) << low for low, count in runs)
         ranks = [own & ~mask]
         for low, count in runs:

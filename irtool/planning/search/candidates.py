@@ -100,6 +100,11 @@ class Candidates:
         """Where a strategy and an ``out_strategy`` stand among them."""
         return {(item.strategy, item.out_strategy): index for index, item in enumerate(self.items)}
 
+    @property
+    def others(self) -> tuple[Candidate, ...]:
+        """Those that are of no form."""
+        return self.items[sum(len(family.values) for family in self.families) :]
+
     def without_outs(self) -> Candidates:
         """Those that have no ``out_strategy``."""
         kept: list[Candidate] = []
@@ -118,8 +123,7 @@ class Candidates:
         """What follows from each candidate, as far as prices go."""
         for family in self.families:
             yield from family.form.sketches(family.values)
-        covered = sum(len(family.values) for family in self.families)
-        yield from (item.judgement for item in self.items[covered:])
+        yield from (item.judgement for item in self.others)
 
 
 def candidates_of(call: OperatorCall, context: Context, space: Space | None = None) -> Candidates:

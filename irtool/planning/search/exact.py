@@ -195,10 +195,13 @@ def _piece(values: Floats, cut: list[int], places: tuple[int, ...]) -> Floats:
 
 
 def _sum(parts: list[Floats], shape: list[int]) -> Floats:
-    total = np.zeros(shape)
-    for part in parts:
-        total += part
-    return total
+    """The sum of arrays, broadcast to a shape only where one of them is."""
+    if not parts:
+        return np.zeros(shape)
+    total, *others = parts
+    for part in others:
+        total = total + part
+    return np.broadcast_to(total, shape)
 
 
 def _decoded(

@@ -90,12 +90,25 @@ class LinkTable:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PricedLink:
-    """A link between two variables, in the order of the tensor's way."""
+    """A link between two variables, in the order of the tensor's way.
+
+    ``result``: equal for links that bring one result alike (:func:`result_of`).
+    """
 
     link: Link
     source: int
     target: int
     table: LinkTable
+    result: object
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PaidAlone:
+    """A link of which one variable decides everything, with what it adds to that one's numbers."""
+
+    result: object
+    variable: int
+    seconds: Floats
 
 
 def result_of(link: Link) -> object:

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 
 from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
-from irtool.operators.call import Strategy
+from irtool.operators.call import OperatorCall, Strategy
 from irtool.operators.judgement import Context, Judgement
 from irtool.planning.cost.kept import FIXED
 from irtool.planning.search.candidates import (
@@ -35,7 +35,7 @@ class OperatorCandidates:
 
     ``outs``: whether an ``out_strategy`` can be given; ``near``: strategies around which to look
     where an operator has too many, by kind of call; ``every``: strategies up to which all of an
-    operator's are looked at; ``few``: how many, at most, of any other.
+    operator's are looked at; ``few``: how many, at most, of any other; ``tried``: what was found.
     """
 
     context: Context
@@ -80,11 +80,10 @@ class OperatorCandidates:
                     raise CannotPlan(_refusal(node, given.judgement))
                 candidates = self._kept((key, pinned), Candidates((given,)))
             return candidates
-        candidates = self.tried.get(key)
-        if candidates is None:
-            candidates = self._kept(key, candidates_of(call, context, self._space(key)))
+        candidates = self._all(key, call)
         if current is not None and candidates.why == "" and current not in candidates.places:
-            more = self.tried.get((key, current, "more"))
+            own_too = (id(candidates), current)
+            more = self.tried.get(own_too)
             if more is None:
                 own = given_candidate(call, *current, context)
                 items = (
@@ -93,7 +92,7 @@ class OperatorCandidates:
                     else candidates.items
                 )
                 more = replace(candidates, items=items)
-                more = self._kept((key, current, "more"), more)
+                more = self._kept(own_too, more)
             candidates = more
         if not candidates.items:
             raise CannotPlan(
@@ -101,8 +100,16 @@ class OperatorCandidates:
             )
         return candidates
 
-    def _space(self, kind: object) -> Space:
-        return Space(self.every, self.few, self.near.get(kind, frozenset()))
+    def _all(self, kind: object, call: OperatorCall) -> Candidates:
+        """All that are looked at of a kind: where some are left out, that depends on where."""
+        candidates = self.tried.get(kind)
+        if candidates is None:
+            space = Space(self.every, self.few, self.near.get(kind, frozenset()))
+            candidates = self.tried.get((kind, space))
+            if candidates is None:
+                made = candidates_of(call, self.context, space)
+                candidates = self._kept((kind, space) if made.left_out else kind, made)
+        return candidates
 
     def _kept(self, key: object, candidates: Candidates) -> Candidates:
         self.tried[key] = candidates if self.outs else candidates.without_outs()

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from irtool.planning.search.exact import Table
-from irtool.planning.search.link_tables import PricedLink, result_of
+from irtool.planning.search.link_tables import PricedLink
 from irtool.planning.search.tables import Model
 
 Ints = npt.NDArray[np.int64]
@@ -71,7 +71,7 @@ def seconds_of_links(model: Model, choices: Sequence[int]) -> float:
         table = item.table
         source = int(table.sources.which[choices[item.source]])
         wanted = int(table.targets.which[choices[item.target]])
-        key = result_of(item.link), table.targets.keys[wanted]
+        key = item.result, table.targets.keys[wanted]
         if key not in paid:
             paid.add(key)
             total += float(table.prices[source, wanted])

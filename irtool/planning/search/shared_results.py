@@ -18,7 +18,7 @@ import numpy as np
 
 from irtool.ir.dataclass import dataclass
 from irtool.planning.search.exact import Floats
-from irtool.planning.search.link_tables import LinkTable, PricedLink, result_of
+from irtool.planning.search.link_tables import LinkTable, PricedLink
 from irtool.planning.search.tables import Model
 
 
@@ -57,10 +57,10 @@ def lowered(model: Model) -> Lowered | None:
     """
     results: dict[object, list[PricedLink]] = {}
     for item in model.links:
-        results.setdefault(result_of(item.link), []).append(item)
+        results.setdefault(item.result, []).append(item)
     alone: dict[object, int] = {}
-    for link, _, _ in model.alone:
-        alone[result_of(link)] = alone.get(result_of(link), 0) + 1
+    for one in model.alone:
+        alone[one.result] = alone.get(one.result, 0) + 1
     made: dict[object, tuple[LinkTable, LinkTable]] = {}
     tables: dict[int, LinkTable] = {}
     known: dict[object, tuple[LinkTable | None, ...]] = {}
@@ -73,12 +73,11 @@ def lowered(model: Model) -> Lowered | None:
             if table is not None:
                 tables[id(item)] = table
     rebates: dict[int, Floats] = {}
-    for link, variable, seconds in model.alone:
-        result = result_of(link)
-        users = alone[result] + len(results.get(result, ()))
+    for one in model.alone:
+        users = alone[one.result] + len(results.get(one.result, ()))
         if users > 1:
-            less = np.where(np.isfinite(seconds), seconds, 0.0) * (1 - 1 / users)
-            rebates[variable] = rebates.get(variable, 0.0) + less
+            less = np.where(np.isfinite(one.seconds), one.seconds, 0.0) * (1 - 1 / users)
+            rebates[one.variable] = rebates.get(one.variable, 0.0) + less
     if not tables and not rebates:
         return None
     links = tuple(replace(item, table=tables.get(id(item), item.table)) for item in model.links)

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from itertools import repeat
-from math import inf, prod
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
@@ -21,29 +20,24 @@ from irtool.cluster.machine import Machine
 from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
-from irtool.operators.judgement import Judgement
 from irtool.planning.cost.costs import (
     BACKWARD_WORK,
     Communication,
-    compute_seconds,
-    item_bytes,
-    operator_communications,
-    seconds_of,
 )
 from irtool.planning.cost.structure import Link, Parameter, Ref, Structure
 from irtool.planning.cost.weights import WeightCost, judgement_of_weight, weight_cost
-from irtool.planning.search.alike import alike
 from irtool.planning.search.candidate_layouts import Layouts, NoLayout, layouts_of, least_prices
 from irtool.planning.search.candidates import Candidate, Candidates
 from irtool.planning.search.chains import Chains
 from irtool.planning.search.effort import EFFORTS, Effort
 from irtool.planning.search.exact import Floats, Table
+from irtool.planning.search.known import Column, Known, Priced
 from irtool.planning.search.link_tables import (
     LinkTable,
+    PaidAlone,
     PricedLink,
     end_of,
     price_of,
-    result_of,
     want_of,
 )
 from irtool.planning.search.operator_candidates import (
@@ -53,7 +47,8 @@ from irtool.planning.search.operator_candidates import (
     index_of,
     kind_of,
 )
-from irtool.planning.search.shared_weights import Numbered, Shared, alike_of, numbered
+from irtool.planning.search.own_costs import own_bytes, own_seconds
+from irtool.planning.search.shared_weights import Shared, alike_of, numbered
 from irtool.planning.search.starts import Start, WeightStarts, starts_of
 
 
@@ -105,7 +100,9 @@ class Model:
     ``current``: by variable the candidate that the dump has now, if it has one; ``alone``: links
     of which one variable decides everything, with what they add to its numbers. ``starts``: by
     variable what its weights pay of starts that fused collectives share; ``constant_starts`` and
-    ``constant_part``: what weights that no choice changes take part in, and pay of it.
+    ``constant_part``: what weights that no choice changes take part in, and pay of it. ``known``:
+    what was made of the network; ``found``: by limit of memory what the first search within it
+    found, for whoever searches on.
     """
 
     structure: Structure
@@ -121,10 +118,12 @@ class Model:
     constant_memory: float
     current: tuple[int | None, ...]
     pinned: frozenset[Node]
-    alone: tuple[tuple[Link, int, Floats], ...] = ()
+    alone: tuple[PaidAlone, ...] = ()
     starts: tuple[tuple[WeightStarts, ...], ...] = ()
     constant_starts: tuple[Start, ...] = ()
     constant_part: float = 0.0
+    known: Known = field(default_factory=Known)
+    found: dict[int | None, object] = field(init=False, default_factory=dict[int | None, object])
 
     def pairs(self) -> list[Table]:
         """All tables over two variables, as they are now."""
@@ -234,7 +233,7 @@ def model_of(
         hiding: what does not count since it is hidden.
         near: strategies around which to look where operators have too many.
         effort: how many that are.
-        known: tables of the same network, for the same question but for ``near``.
+        known: what earlier tables of the same network hold, and ``outs`` was the same.
         loose: operators that are left out, with their weights and all that leads to them or from
             them: no plan costs less than such tables say.
 
@@ -248,44 +247,6 @@ def model_of(
     return builder.build(current, pinned, tied)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Column:
-    """By candidate of an operator: seconds, bytes held, and what its weights pay of starts."""
-
-    seconds: Floats
-    held: Floats
-    starts: tuple[WeightStarts, ...] = ()
-
-
-@dataclass(eq=False, slots=True)
-class Known:
-    """Tables that were made of a network: those of operators whose candidates stay are used again.
-
-    Most go by the identity of candidates, so ``gone`` keeps those that others took the place of.
-    """
-
-    every: dict[Effort, int] = field(default_factory=dict[Effort, int])
-    tried: dict[object, Candidates] = field(default_factory=dict[object, Candidates])
-    gone: list[Candidates] = field(default_factory=list[Candidates])
-    columns: dict[object, _Column] = field(default_factory=dict[object, "_Column"])
-    tables: dict[object, LinkTable] = field(default_factory=dict[object, LinkTable])
-    least: dict[object, Floats] = field(default_factory=dict[object, Floats])
-    layouts: dict[object, Layouts] = field(default_factory=dict[object, Layouts])
-    shared: dict[object, Numbered] = field(default_factory=dict[object, Numbered])
-
-    def most(self, structure: Structure, effort: Effort) -> int:
-        """Strategies up to which all of an operator's are looked at."""
-        if effort not in self.every:
-            self.every[effort] = effort.most(structure)
-        return self.every[effort]
-
-    def complete(self) -> dict[object, Candidates]:
-        """Candidates that are all there are; the others are forgotten."""
-        self.gone += [item for item in self.tried.values() if item.left_out]
-        self.tried = {key: item for key, item in self.tried.items() if not item.left_out}
-        return self.tried
-
-
 @dataclass(eq=False, slots=True)
 class _Builder:
     structure: Structure
@@ -297,6 +258,11 @@ class _Builder:
     known: Known
     loose: frozenset[Node] = frozenset()
 
+    @property
+    def priced(self) -> Priced:
+        """What is known of prices on this machine."""
+        return self.known.on(self.machine, self.structure)
+
     def build(
         self,
         current: Mapping[Node, Given],
@@ -304,13 +270,12 @@ class _Builder:
         tied: Sequence[Sequence[Node]],
     ) -> Model:
         structure = self.structure
-        context = structure.context
-        chains = Chains(structure.operators, self.machine, context.enable_alltoall)
+        chains = self.priced.chains
         nodes = tuple(node for node in structure.calls if node not in self.loose)
         place = {node: variable for variable, node in enumerate(nodes)}
         tried = OperatorCandidates(
             structure.operators, self.outs, self._near(),
-            self.known.most(structure, self.effort), self.effort.few, self.known.complete(),
+            self.known.most(structure, self.effort), self.effort.few, self.known.tried,
         )  # fmt: skip
         candidates = tuple(
             tried.of(node, structure.calls[node], current.get(node), pinned.get(node))
@@ -341,7 +306,7 @@ class _Builder:
             memory.append(column.held)
             starts.append(column.starts)
         links: list[PricedLink] = []
-        alone: list[tuple[Link, int, Floats]] = []
+        alone: list[PaidAlone] = []
         settled: set[object] = set()
         users = Counter(self._use(link, place, candidates) for link in structure.links)
         for link in structure.links:
@@ -352,12 +317,12 @@ class _Builder:
             if len(set(known)) == 2:
                 count = users[self._use(link, place, candidates)]
                 table = self._table(link, candidates[known[0]], candidates[known[1]], count)
-                links.append(PricedLink(link, known[0], known[1], table))
+                links.append(PricedLink(link, known[0], known[1], table, self._result(link)))
             elif known:
                 added = self._alone(link, candidates[known[0]], chains)
                 unary[known[0]] = unary[known[0]] + added
-                alone.append((link, known[0], added))
-            elif (same := (result_of(link), link.target.layout)) not in settled:
+                alone.append(PaidAlone(self._result(link), known[0], added))
+            elif (same := (self._result(link), link.target.layout)) not in settled:
                 settled.add(same)
                 constant += price_of(chains, link, None, None)
         return Model(
@@ -381,6 +346,7 @@ class _Builder:
             tuple(starts),
             tuple(constant_starts),
             constant_part,
+            self.known,
         )
 
     def _near(self) -> dict[object, frozenset[Strategy]]:
@@ -393,63 +359,68 @@ class _Builder:
 
     # -- one operator --------------------------------------------------------------------------
 
-    def _column(self, node: Node, candidates: Candidates, parameters: list[Parameter]) -> _Column:
-        gradient = node in self.structure.with_gradient
-        shown = tuple(
-            (p.owner.side, p.owner.index, p.mirror is None, p.dtype, p.states, p.weight.shape)
-            for p in parameters
-            if p.owner is not None
-        )
-        back = self.structure.communicates_back(node)
-        structure = self.structure
-        kept = (structure.kept if structure.counts_all else structure.carried).get(node, ())
-        times = structure.runs(node), structure.held(node)
-        key = (id(candidates), gradient, back, shown, kept, times)
-        column = self.known.columns.get(key)
+    def _column(self, node: Node, candidates: Candidates, parameters: list[Parameter]) -> Column:
+        """What an operator costs by itself, with the weights that lie as it wants."""
+        seconds, weights = self._seconds(node, candidates), tuple(map(self._shown, parameters))
+        held = self._held(node, candidates)
+        key = id(seconds), id(held), weights, id(candidates), self.hiding
+        column = self.priced.columns.get(key)
         if column is None:
-            seconds, held = self._own(node, candidates, gradient=gradient, back=back)
             starts: list[WeightStarts] = []
-            for parameter in parameters:
-                more = self._weight(parameter, candidates)
-                seconds, held = seconds + more.seconds, held + more.held
-                starts += more.starts
-            column = self.known.columns[key] = _Column(seconds, held, tuple(starts))
+            more = [self._weight(parameter, candidates) for parameter in parameters]
+            for one in more:
+                seconds, held = seconds + one.seconds, held + one.held
+                starts += one.starts
+            column = self.priced.columns[key] = Column(seconds, held, tuple(starts))
         return column
 
-    def _own(
-        self, node: Node, candidates: Candidates, *, gradient: bool, back: bool
-    ) -> tuple[Floats, Floats]:
-        """Arithmetic, collectives and kept bytes of an operator, by candidate."""
-        judged = self.structure.calls[node]
-        call, runs = judged.call.call, self.structure.runs(node)
-
-        def numbers(judgement: Judgement, operations: int | None = None) -> tuple[float, float]:
-            communications = operator_communications(call, judgement, self.machine, gradient=back)
-            seconds = compute_seconds(
-                call, judgement, self.machine, gradient=gradient, operations=operations
-            )
+    def _seconds(self, node: Node, candidates: Candidates) -> Floats:
+        """Arithmetic and collectives of an operator, by candidate."""
+        structure = self.structure
+        gradient, runs = node in structure.with_gradient, structure.runs(node)
+        own = id(candidates), gradient, structure.communicates_back(node)
+        if own not in self.priced.own:
+            self.priced.own[own] = own_seconds(structure, node, candidates, self.machine)
+        key = (*own, runs, self.hiding)
+        if key not in self.priced.seconds:
+            computing, communicating = self.priced.own[own]
             if gradient and self.hiding.backward:
-                seconds *= 1 - self.hiding.backward * BACKWARD_WORK / (1 + BACKWARD_WORK)
-            seconds += seconds_of(communications)
-            held = kept_bytes if self.structure.counts_all else carried_bytes
-            return runs * seconds, held(self.structure, node, judgement)
+                hidden = self.hiding.backward * BACKWARD_WORK / (1 + BACKWARD_WORK)
+                computing = computing * (1 - hidden)
+            self.priced.seconds[key] = runs * (computing + communicating)
+        return self.priced.seconds[key]
 
-        rows: list[Floats] = []
-        for family in candidates.families:
-            same = alike(family.form, family.values)
-            sketches = family.form.sketches(family.values[same.first])
-            operations = same.operations or repeat(None)
-            few = [numbers(*pair) for pair in zip(sketches, operations, strict=False)]
-            rows.append(np.array(few)[same.which])
-        covered = sum(len(row) for row in rows)
-        rest = [numbers(item.judgement) for item in candidates.items[covered:]]
-        if rest:
-            rows.append(np.array(rest))
-        table = np.concatenate(rows)
-        return np.array(table[:, 0]), np.array(table[:, 1])
+    def _held(self, node: Node, candidates: Candidates) -> Floats:
+        """Kept bytes of an operator, by candidate."""
+        structure = self.structure
+        kept = (structure.kept if structure.counts_all else structure.carried).get(node, ())
+        key = id(candidates), kept, structure.held(node)
+        if key not in self.known.held:
+            self.known.held[key] = own_bytes(structure, node, candidates)
+        return self.known.held[key]
 
-    def _weight(self, parameter: Parameter, candidates: Candidates) -> _Column:
+    def _shown(self, parameter: Parameter) -> object:
+        """Equal for weights that cost the same where operators of one kind decide how they lie."""
+        owner, mirror = parameter.owner, parameter.mirror
+        assert owner is not None
+        own = mirror is not None and mirror.node is owner.node
+        summed = (end_of(mirror) if own else True) if mirror is not None else None
+        return (
+            end_of(owner), summed, parameter.dtype, parameter.states, parameter.weight.shape,
+            parameter.accumulated,
+        )  # fmt: skip
+
+    def _weight(self, parameter: Parameter, candidates: Candidates) -> Column:
         """What a weight costs under each candidate of the operator that decides how it lies."""
+        key = id(candidates), self._shown(parameter)
+        if key not in self.priced.weights:
+            self.priced.weights[key] = self._weight_costs(parameter, candidates)
+        return self._weight_column(*self.priced.weights[key])
+
+    def _weight_costs(
+        self, parameter: Parameter, candidates: Candidates
+    ) -> tuple[list[WeightCost], npt.NDArray[np.int64]]:
+        """What a weight costs, by kind; and of which kind each candidate is."""
         owner, mirror = parameter.owner, parameter.mirror
         assert owner is not None
         layouts = self._layouts(owner, candidates)
@@ -464,21 +435,21 @@ class _Builder:
                 mirror = form.mirror(owner.index, layout)
                 judgement = judgement_of_weight(owner.index, layout, mirror)
                 costs.append(weight_cost(self.structure, parameter, judgement, self.machine))
-            return self._weight_column(costs, np.array(which))
+            return costs, np.array(which)
         costs = [
             weight_cost(self.structure, parameter, item.judgement, self.machine)
             for item in candidates.items
         ]
-        return self._weight_column(costs, np.arange(len(costs)))
+        return costs, np.arange(len(costs))
 
-    def _weight_column(self, costs: Sequence[WeightCost], which: npt.NDArray[np.int64]) -> _Column:
+    def _weight_column(self, costs: Sequence[WeightCost], which: npt.NDArray[np.int64]) -> Column:
         """A weight's column from what it costs under each kind of candidate."""
         table = np.array(
             [(self.hiding.of(cost).seconds, float(cost.stored_bytes)) for cost in costs]
         )[which]
         kinds = tuple(self.hiding.starts(starts_of(cost, self.machine)) for cost in costs)
         starts = (WeightStarts(which, kinds),) if any(kinds) else ()
-        return _Column(table[:, 0], table[:, 1], starts)
+        return Column(table[:, 0], table[:, 1], starts)
 
     # -- two operators -------------------------------------------------------------------------
 
@@ -489,25 +460,28 @@ class _Builder:
         target = link.target.node
         if target is None or target not in place:
             return id(link)
-        return result_of(link), id(candidates[place[target]]), end_of(link.target)
+        return self._result(link), id(candidates[place[target]]), end_of(link.target)
+
+    def _result(self, link: Link) -> int:
+        return self.known.result(self.structure, link)
 
     def _table(self, link: Link, first: Candidates, second: Candidates, users: int) -> LinkTable:
         want = want_of(link)
         key = (id(first), end_of(link.source), id(second), end_of(link.target), want, users)
-        table = self.known.tables.get(key)
+        table = self.priced.tables.get(key)
         if table is None:
             sources, targets = self._layouts(link.source, first), self._layouts(link.target, second)
             alltoall = self.structure.context.enable_alltoall
             alike = (sources.content, targets.content, want)
-            if alike not in self.known.least:
-                self.known.least[alike] = least_prices(
+            if alike not in self.priced.least:
+                self.priced.least[alike] = least_prices(
                     sources, targets, want, self.machine, alltoall
                 )
-            least: Floats = np.array(self.known.least[alike])
+            least: Floats = np.array(self.priced.least[alike])
             exact = np.zeros(least.shape, dtype=np.bool_)
             share = np.full(len(targets), 1 / users)
             table = LinkTable(sources, targets, want, least, exact, share)
-            self.known.tables[key] = table
+            self.priced.tables[key] = table
         return table
 
     def _layouts(self, ref: Ref, candidates: Candidates) -> Layouts:
@@ -568,47 +542,3 @@ def _both(candidates: Candidates) -> list[Given | None]:
         None if item.strategy is None else (item.strategy, item.out_strategy)
         for item in candidates.items
     ]
-
-
-def carried_bytes(structure: Structure, node: Node, judgement: Judgement) -> float:
-    """Bytes on one device of what counts as kept with an operator.
-
-    Whatever the whole plan is, it keeps no less than all of these together.
-    """
-    call = structure.calls[node].call.call
-    sides = {
-        "input": (judgement.input_slices, call.tensors),
-        "output": (judgement.output_slices, call.results),
-    }
-    total = 0.0
-    for carried in structure.carried.get(node, ()):
-        slices, tensors = sides[carried.side]
-        index = carried.index
-        if index >= len(tensors) or index >= len(slices) or min(slices[index], default=0) < 0:
-            continue
-        if carried.is_batch and not structure.cuts_batch(slices[index], tensors[index]):
-            continue
-        total += carried.share * prod(slices[index]) * item_bytes(tensors[index].dtype)
-    return structure.held(node) * total
-
-
-def kept_bytes(structure: Structure, node: Node, judgement: Judgement) -> float:
-    """Bytes of an operator's results that count as kept on one device, as the operator makes them.
-
-    Where a reader wants another layout it is the redistributed copy that stays, which only a plan
-    of the whole network tells (:func:`irtool.planning.plans.step.kept.kept_in`).
-
-    Args:
-        structure: of the network.
-        node: the operator.
-        judgement: its slices under a strategy; those of unknown size are left out.
-    """
-    judged = structure.calls[node]
-    results = judged.call.call.results
-    slices = judgement.output_slices
-    total = 0
-    for index in structure.kept.get(node, ()):
-        if index >= len(results) or index >= len(slices) or min(slices[index], default=0) < 0:
-            continue
-        total += prod(slices[index]) * item_bytes(results[index].dtype)
-    return structure.held(node) * total

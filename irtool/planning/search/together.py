@@ -17,7 +17,7 @@ import numpy as np
 
 from irtool.ir.dataclass import dataclass
 from irtool.planning.search.exact import Floats, Table
-from irtool.planning.search.link_tables import PricedLink, result_of
+from irtool.planning.search.link_tables import PricedLink
 from irtool.planning.search.paid_once import paid_once
 from irtool.planning.search.tables import Model
 
@@ -74,9 +74,9 @@ class Together:
     def __post_init__(self) -> None:
         users: dict[object, list[int]] = {}
         for number, item in enumerate(self.model.links):
-            users.setdefault(result_of(item.link), []).append(number)
-        for link, _, _ in self.model.alone:
-            users.pop(result_of(link), None)
+            users.setdefault(item.result, []).append(number)
+        for alone in self.model.alone:
+            users.pop(alone.result, None)
         kinds: dict[object, Kind] = {}
         for numbers in users.values():
             if len(numbers) < 2:

@@ -13,7 +13,7 @@ from irtool.planning.cost.structure import Structure
 from irtool.planning.plans.plan import Plan
 from irtool.planning.plans.step.items import CostItem, run
 from irtool.planning.plans.step.report import MemoryCost, StepCost
-from irtool.planning.search.tables import kept_bytes
+from irtool.planning.search.own_costs import kept_bytes
 from irtool.planning.stages.cells import Flow, StageCells
 
 

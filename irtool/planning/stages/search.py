@@ -26,9 +26,11 @@ from irtool.planning.plans.decisions import DecidedModes
 from irtool.planning.plans.plan import Plan, plan_of_choices, refuse_illegal
 from irtool.planning.search.effort import EFFORTS, EffortName
 from irtool.planning.search.exact import Floats
+from irtool.planning.search.known import Known
+from irtool.planning.search.own_costs import kept_bytes
 from irtool.planning.search.problem import Problem
 from irtool.planning.search.search import Search, Solution
-from irtool.planning.search.tables import Known, Model, kept_bytes, model_of
+from irtool.planning.search.tables import Model, model_of
 from irtool.sharding.check import check
 from irtool.syntax.collector import CollectorPause
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from math import prod
 from typing import Literal
@@ -266,10 +267,15 @@ def _check(source: TensorLayout, target: TensorLayout, ranks: Sequence[int], ran
             f"{prod(source.tensor_shape)} elements, {target.tensor_shape} has "
             f"{prod(target.tensor_shape)}"
         )
-    if list(ranks) != list(range(ranks[0], ranks[0] + len(ranks))):
+    if not _are_consecutive(tuple(ranks)):
         raise RedistributionError(f"the stage's ranks {list(ranks)} are not consecutive")
     if rank not in ranks:
         raise RedistributionError(f"rank {rank} is outside the stage's ranks {list(ranks)}")
+
+
+@lru_cache(maxsize=16)
+def _are_consecutive(ranks: tuple[int, ...]) -> bool:
+    return ranks == tuple(range(ranks[0], ranks[0] + len(ranks)))
 
 
 @dataclass(frozen=True, slots=True)

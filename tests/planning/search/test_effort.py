@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
+from operator import is_
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import irtool
@@ -13,11 +15,13 @@ from irtool.cluster.machine import MeasuredTime, default_machine
 from irtool.planning.cost.costs import compute_seconds
 from irtool.planning.limits.memory import search
 from irtool.planning.plans.plan import plan
+from irtool.planning.plans.ties import with_slower_links
 from irtool.planning.search.arithmetic import least_arithmetic, least_of
 from irtool.planning.search.candidates import MOST, count_of
 from irtool.planning.search.effort import EFFORTS, Effort, EffortName, Sizes
+from irtool.planning.search.known import Known
 from irtool.planning.search.problem import planned_context, problem_of
-from irtool.planning.search.tables import Known, Model, model_of
+from irtool.planning.search.tables import Hiding, Model, model_of
 from irtool.sharding.network.context import ParallelContext
 
 MACHINE = default_machine()
@@ -143,10 +147,36 @@ def test_strategies_are_counted_without_looking_at_them() -> None:
 def test_tables_of_operators_whose_candidates_stay_are_made_once() -> None:
     problem = problem_of(DUMP, CONTEXT, planned_context(CONTEXT, 64))
     known = Known()
-    first, second = (
-        model_of(problem.structure, MACHINE, {}, {}, effort=FEW["quick"], known=known)
-        for _ in range(2)
+    first = model_of(problem.structure, MACHINE, {}, {}, effort=FEW["quick"], known=known)
+    near = {node: item.strategy for node, item in first.chosen([0] * len(first.nodes)).items()}
+    again, others = (
+        model_of(problem.structure, MACHINE, {}, {}, near=around, effort=FEW["quick"], known=known)
+        for around in ({}, {node: rows for node, rows in near.items() if rows})
     )
     assert first.left_out
-    for one, other in zip(first.candidates, second.candidates, strict=True):
+    assert all(map(is_, first.candidates, again.candidates))
+    assert all(map(is_, first.unary, again.unary))
+    for one, other in zip(first.candidates, others.candidates, strict=True):
         assert (one is other) == (not one.left_out)
+
+
+def test_candidates_outlive_what_is_hidden_and_prices_the_machine() -> None:
+    problem = problem_of(DUMP, CONTEXT, planned_context(CONTEXT, 64))
+    known = Known()
+    slower = with_slower_links(MACHINE, 1.0)
+    plain, hidden, slow = (
+        model_of(problem.structure, machine, {}, {}, hiding=hiding, known=known)
+        for machine, hiding in ((MACHINE, None), (MACHINE, Hiding(1.0, 1.0, 0.5)), (slower, None))
+    )
+    for model in (hidden, slow):
+        assert all(map(is_, plain.candidates, model.candidates))
+    for one, other in zip(plain.links, hidden.links, strict=True):
+        assert one.table is other.table
+    fresh = model_of(problem.structure, slower, {}, {})
+    for one, other in zip(fresh.links, slow.links, strict=True):
+        assert np.array_equal(one.table.prices, other.table.prices)
+    for model, alone in (
+        (slow, fresh),
+        (hidden, model_of(problem.structure, MACHINE, {}, {}, hiding=Hiding(1.0, 1.0, 0.5))),
+    ):
+        assert all(map(np.array_equal, model.unary, alone.unary))

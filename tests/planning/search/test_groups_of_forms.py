@@ -23,5 +23,6 @@ from irtool.planning.search.candidate_forms import Form
 def test_ranks_that_differ_in_some_bits_are_a_group(
     own: int, runs: list[tuple[int, int]], ranks: tuple[int, ...]
 ) -> None:
-    form: Any = SimpleNamespace(context=SimpleNamespace(devices=tuple(range(100, 116))))
-    assert Form._ranks(form, own, runs) == tuple(100 + rank for rank in ranks)
+    context = SimpleNamespace(devices=tuple(range(100, 116)), own_rank=100 + own)
+    form: Any = SimpleNamespace(context=context)
+    assert Form.ranks_of(form, runs) == tuple(100 + rank for rank in ranks)

@@ -20,10 +20,11 @@ from irtool.planning.recovery.fetch import Fetch
 from irtool.planning.recovery.scale import scaled_plan
 from irtool.planning.search.effort import EFFORTS, EffortName
 from irtool.planning.search.exact import value_of
+from irtool.planning.search.known import Known
 from irtool.planning.search.problem import Problem, planned_context, problem_of
 from irtool.planning.search.search import Search, Solution
 from irtool.planning.search.shared_starts import seconds_above
-from irtool.planning.search.tables import CannotPlan, Given, Known, Model, model_of
+from irtool.planning.search.tables import CannotPlan, Given, Model, model_of
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.sharded_nodes import primitive
 
