@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irtool.planning.recovery.elastic import ElasticPlan
-from irtool.planning.recovery.elastic.target import Point, best_over
+from irtool.planning.recovery.elastic.target import HORIZONS, Point, best_along, best_over
 from irtool.planning.recovery.elastic.transition import COMPILE_SECONDS
 
 BANDWIDTH = 1e9
@@ -83,3 +83,22 @@ def test_the_cheapest_with_more_devices_goes_by_the_horizon() -> None:
     assert plan(1000.0).best_with_more is many
     assert plan(2.0, chosen=1).best_with_more is many  # only eight are more than four
     assert plan(2.0, chosen=3).best_with_more is None
+
+
+@given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 50)), min_size=1, max_size=8))
+def test_what_is_best_for_two_horizons_is_looked_for_between_them_no_more(
+    plans: list[tuple[int, int]],
+) -> None:
+    asked: list[float] = []
+
+    def find(horizon: float) -> tuple[int, int]:
+        asked.append(horizon)
+        return min(plans, key=lambda plan: (plan[0] + plan[1] / horizon, plan))
+
+    along = best_along(HORIZONS, find)
+    assert len(set(asked)) == len(asked)
+    if along[0] == along[-1]:
+        assert len(asked) == 2
+    for horizon, best in zip(HORIZONS, along, strict=True):
+        least = min(step + before / horizon for step, before in plans)
+        assert best[0] + best[1] / horizon == pytest.approx(least, rel=1e-12)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from functools import partial
 from math import inf
+from typing import TypeVar
 
 from irtool.cluster.machine import Machine
 from irtool.ir.dataclass import dataclass
@@ -28,8 +31,10 @@ from irtool.planning.search.tables import CannotPlan, Given, Model, model_of
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.sharded_nodes import primitive
 
-HORIZONS = (inf, 1e6, 1e5, 1e4, 1e3, 1e2, 10.0, 1.0)
-"""Horizons of the list; endless: nothing but the step counts."""
+HORIZONS = (1e6, 1e5, 1e4, 1e3, 1e2, 10.0, 1.0)
+"""Horizons of the list, beside the endless one: there nothing but the step counts."""
+COUNTED = ((1, 1, 1), (1, 0, 0), (0, 1, 1))
+"""What of a transition counts: bytes fetched, operators compiled, operators changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +121,55 @@ class Stage:
 
 Choices = Mapping[int, tuple[int, ...]]
 """By stage."""
+Found = TypeVar("Found")
+
+
+def best_along(horizons: Sequence[float], find: Callable[[float], Found]) -> list[Found]:
+    """What is the best for each horizon.
+
+    What a choice costs is linear in the inverse of the horizon, so the least of all choices is
+    concave in it: a choice that is the best for two horizons is the best for all between them.
+
+    Args:
+        horizons: in order.
+        find: the best for one of them.
+    """
+    found = {place: find(horizons[place]) for place in {0, len(horizons) - 1}}
+
+    def between(first: int, last: int) -> None:
+        if last - first < 2:
+            return
+        if found[first] == found[last]:
+            found.update(dict.fromkeys(range(first + 1, last), found[first]))
+            return
+        middle = (first + last) // 2
+        found[middle] = find(horizons[middle])
+        between(first, middle)
+        between(middle, last)
+
+    between(0, len(horizons) - 1)
+    return [found[place] for place in range(len(horizons))]
 
 
 @dataclass(eq=False)
 class Target:
-    """Plans for a number of devices; ``bounds``: by stage of the fastest one."""
+    """Plans for a number of devices.
+
+    Attributes:
+        count: of them.
+        bandwidth: bytes a second at which a device fetches.
+        stages: what they are searched with.
+        seconds: CPU time of tables and searches up to now.
+        plans: what was found.
+        bounds: by stage of the fastest one.
+    """
 
     count: int
     bandwidth: float
     stages: Mapping[int, Stage]
-    plans: list[tuple[Point, Choices]]
-    bounds: dict[int, float]
+    seconds: float = 0.0
+    plans: list[tuple[Point, Choices]] = field(default_factory=list[tuple[Point, Choices]])
+    bounds: dict[int, float] = field(default_factory=dict[int, float])
 
     @property
     def operators(self) -> int:
@@ -139,19 +182,29 @@ class Target:
 
     def fill(self, limit: int | None) -> None:
         """The best plan of each horizon, whatever of the transition counts."""
-        for horizon in HORIZONS:
-            for weights in ((1, 1, 1), (1, 0, 0), (0, 1, 1)) if horizon < inf else ((0, 0, 0),):
-                choices: dict[int, tuple[int, ...]] = {}
-                for number, stage in self.stages.items():
-                    if horizon == inf:
-                        fastest = search(stage.model, limit)
-                        choices[number], self.bounds[number] = fastest.choices, fastest.bound
-                        continue
-                    more = paid(stage.extras, horizon, weights, self.count, self.bandwidth)
-                    modes = plain_modes(stage.model, more)
-                    choices[number] = Limited(stage.search, modes).cheapest(limit).choices
-                point = self.point(choices, horizon)
-                self.plans.append((point, choices))
+        begun = time.process_time()
+        fastest: dict[int, tuple[int, ...]] = {}
+        for number, stage in self.stages.items():
+            found = search(stage.model, limit)
+            fastest[number], self.bounds[number] = found.choices, found.bound
+        self.plans.append((self.point(fastest, inf), fastest))
+        columns = [
+            best_along(HORIZONS, partial(self._cheapest, limit, weights)) for weights in COUNTED
+        ]
+        for horizon, row in zip(HORIZONS, zip(*columns, strict=True), strict=True):
+            self.plans += [(self.point(choices, horizon), choices) for choices in row]
+        self.seconds += time.process_time() - begun
+
+    def _cheapest(
+        self, limit: int | None, weights: tuple[int, int, int], horizon: float
+    ) -> Choices:
+        """The best plan of a horizon."""
+        choices: dict[int, tuple[int, ...]] = {}
+        for number, stage in self.stages.items():
+            more = paid(stage.extras, horizon, weights, self.count, self.bandwidth)
+            modes = plain_modes(stage.model, more)
+            choices[number] = Limited(stage.search, modes).cheapest(limit).choices
+        return choices
 
     def point(self, choices: Choices, horizon: float) -> Point:
         """What choices cost, and what it costs to get there."""
@@ -208,6 +261,7 @@ def target_of(
     """
     target = planned_context(context, count)
     stages: dict[int, Stage] = {}
+    seconds = 0.0
     for number, dump in sorted(begins.items()):
         own = replace(target, rank=number * target.stage_size)
         problem = problem_of(dump, replace(context, rank=number * context.stage_size), own)
@@ -220,12 +274,14 @@ def target_of(
         fixed = {
             problem.twins[node]: given for node, given in pinned.items() if node in problem.twins
         }
+        begun = time.process_time()
         model = _model(problem, machine, fitted, fixed, effort)
         ranks = own.stage_ranks
         fetch = Fetch(ranks, tuple(devices[rank] for rank in ranks))
         extras = Extras(problem, fitted, model, fetch, old)
         stages[number] = Stage(problem, fitted, Search.of(model), extras.all())
-    return Target(count, fetch_bandwidth(machine), stages, [], {})
+        seconds += time.process_time() - begun
+    return Target(count, fetch_bandwidth(machine), stages, seconds)
 
 
 def _model(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf
 
 import numpy as np
+import numpy.typing as npt
 
 from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
@@ -14,8 +14,10 @@ from irtool.operators.layout import Shape
 from irtool.planning.cost.holdings import Holdings
 from irtool.planning.cost.kept import FIXED
 from irtool.planning.cost.structure import Parameter
-from irtool.planning.cost.weights import held_weight
+from irtool.planning.cost.weights import held_weight, judgement_of_weight
 from irtool.planning.recovery.fetch import Boxes, Fetch
+from irtool.planning.search.candidate_layouts import layouts_of
+from irtool.planning.search.candidates import Candidates
 from irtool.planning.search.exact import Floats
 from irtool.planning.search.problem import Problem
 from irtool.planning.search.tables import Given, Model
@@ -82,10 +84,9 @@ class Extras:
         key = (id(candidates), slices, fitted, shown)
         extra = self._known.get(key)
         if extra is None:
-            judgements = [item.judgement for item in candidates.items]
             extra = self._known[key] = Extra(
-                np.array([self._fetched(owned, judgement) for judgement in judgements]),
-                np.array([float(slices != _slices(judgement)) for judgement in judgements]),
+                self._fetched(owned, candidates),
+                np.array([float(slices != _slices(each)) for each in candidates.sketches()]),
                 np.array(
                     [
                         float(
@@ -99,16 +100,38 @@ class Extras:
             )
         return extra
 
-    def _fetched(self, owned: Sequence[tuple[Parameter, Boxes]], judgement: Judgement) -> float:
-        total = 0
+    def _fetched(self, owned: Sequence[tuple[Parameter, Boxes]], candidates: Candidates) -> Floats:
+        """Bytes that all devices fetch of some weights, by candidate of their operator."""
+        total = np.zeros(len(candidates))
         for parameter, held in owned:
-            weight = held_weight(self.problem.structure, parameter, judgement)
-            if weight.layout is None:
-                continue
-            shared = len(weight.gather_ranks or (0,))
-            elements = self.fetch.elements(weight.layout, shared, held)
-            total += elements * (parameter.element + parameter.states)
-        return float(total)
+            which, judgements = self._lying(parameter, candidates)
+            total += np.array([self._of_weight(parameter, held, one) for one in judgements])[which]
+        return total
+
+    def _lying(
+        self, parameter: Parameter, candidates: Candidates
+    ) -> tuple[npt.NDArray[np.int64], list[Judgement]]:
+        """By candidate in which of some ways a weight lies, each once."""
+        owner = parameter.owner
+        assert owner is not None
+        devices = self.problem.structure.operators.stage_size
+        if not candidates.families or owner.side != "input":
+            return np.arange(len(candidates)), [item.judgement for item in candidates.items]
+        layouts = layouts_of(owner, candidates, devices)
+        own = (self.problem.structure.operators.own_rank,)  # who sums its gradient is no matter
+        judgements = [
+            judgement_of_weight(owner.index, layouts.layout(number), own)
+            for number in range(len(layouts))
+        ]
+        return layouts.which, judgements
+
+    def _of_weight(self, parameter: Parameter, held: Boxes, judgement: Judgement) -> float:
+        weight = held_weight(self.problem.structure, parameter, judgement)
+        if weight.layout is None:
+            return 0.0
+        shared = len(weight.gather_ranks or (0,))
+        elements = self.fetch.elements(weight.layout, shared, held)
+        return float(elements * (parameter.element + parameter.states))
 
 
 def _slices(judgement: Judgement) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
@@ -121,7 +144,7 @@ def paid(
     weights: tuple[int, int, int],
     count: int,
     bandwidth: float,
-) -> list[Floats] | None:
+) -> list[Floats]:
     """Seconds a step that the way to each candidate costs; equal operators share an array.
 
     Args:
@@ -134,8 +157,6 @@ def paid(
     Returns:
         None for an endless horizon: then the way there costs nothing.
     """
-    if horizon == inf:
-        return None
     fetched, recompiled, changed = weights
     known: dict[int, Floats] = {}
     for extra in extras:
