@@ -43,6 +43,9 @@ NO_DEVICES = "CTX003"
 """Code of the failure where nobody says how many devices there are."""
 NO_STAGES = "CTX004"
 """Code of the failure where nobody says how many stages a pipeline has."""
+NEAR_KEY = 0.8
+"""How alike a key of ``case.json`` is to a known one that it is told as a slip of the pen: of a key
+of ten letters one or two may differ. What a newer MindSpore has is further away."""
 CONTRADICTION = "CTX005"
 """Code of the warning where two sources say different things of the context."""
 
@@ -238,7 +241,7 @@ def given_by(
     try:
         return merged(layers)
     except ContextError as error:
-        raise _bad_value(error, {}) from None
+        raise refused_value(error, {}) from None
 
 
 def find(
@@ -266,7 +269,7 @@ def find(
     try:
         context = find_context(given, evidence, machine, as_run=as_run)
     except ContextError as error:
-        raise _bad_value(error, given.values) from None
+        raise refused_value(error, given.values) from None
     for contradiction in () if quiet else context.contradictions:
         report("", "warning", CONTRADICTION, contradiction.message)
     return context
@@ -319,17 +322,37 @@ def _files(configuration: Configuration, beside: str | None, run: str) -> Iterat
             if reason:
                 note(f"{path} {reason}: not used")
             known = {key: v for key, v in (values or {}).items() if key in CONTEXT_KEYS}
+            _name_unused(path, values or {}, known)
             yield Layer(known, Origin("file", path))
     if configuration.context:
         check_context_keys(configuration.context, configuration.path)
         yield Layer(configuration.context, Origin("file", configuration.path))
 
 
+def _name_unused(path: str, values: Mapping[str, object], known: Mapping[str, object]) -> None:
+    """Say which keys of a file that merely lies there look like keys of a context and are none.
+
+    What else a tool keeps there, or a newer MindSpore has, is nobody's mistake.
+    """
+    if values and not known:
+        note(f"{path} holds no key of a parallel context: not used")
+    for key in values.keys() - known.keys() if known else ():
+        if near := get_close_matches(key, sorted(CONTEXT_KEYS), n=1, cutoff=NEAR_KEY):
+            note(
+                f"{path}: {key} is no key of a parallel context: not used (did you mean {near[0]}?)"
+            )
+
+
 # -- what is wrong with a value ----------------------------------------------------------------
 
 
-def _bad_value(error: ContextError, values: Mapping[str, object]) -> Failure:
-    """Say a wrong value by the name under which the user gave it."""
+def refused_value(error: ContextError, values: Mapping[str, object]) -> Failure:
+    """Say a wrong value by the name under which the user gave it.
+
+    Args:
+        error: what is wrong with it.
+        values: all that is given, by key.
+    """
     key, place = error.key, error.origin.path if error.origin is not None else ""
     if not place:
         option = next((option for option in OPTIONS if option.key == key), None)

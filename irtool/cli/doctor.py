@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from irtool.cli import options as shared
 from irtool.cli.answering import Answered, AnswerForm, tell
-from irtool.cli.context import ContextArguments, context_command, given_by
+from irtool.cli.context import (
+    ContextArguments,
+    context_command,
+    find,
+    given_by,
+    refused_value,
+)
 from irtool.cli.declared import with_options
 from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.help import OUTPUT
@@ -24,6 +30,8 @@ from irtool.cli.parameters import Argument, Option
 from irtool.cli.prefetch import prefetch_classes
 from irtool.cli.question import Question, RunOptions, question_of
 from irtool.cli.report import Failure, note
+from irtool.cluster.context.evidence import Evidence
+from irtool.cluster.context.given import ContextError
 from irtool.cluster.context.model import RunContext
 from irtool.ir.dataclass import dataclass
 from irtool.syntax import file_facts
@@ -132,7 +140,12 @@ def doctor_answered(
         if picked.chosen:
             note(picked.chosen)
         prefetch_classes(run.classes(options.graph))
-    examination = examine(subject, tasks, options.jobs, progress)
+    # What makes no sense whatever was run is refused where there is nothing of a run, too.
+    find(given_by(asked.context, asked.configuration, None), Evidence(), quiet=True)
+    try:
+        examination = examine(subject, tasks, options.jobs, progress)
+    except ContextError as error:
+        raise refused_value(error, asked.context.given) from None
     try:
         known = subject.context
     except CannotJudge:

@@ -8,6 +8,7 @@ them or ``None``.
 from __future__ import annotations
 
 import inspect
+import math
 import types
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -115,6 +116,18 @@ class _Integer(click.IntRange):
     """A bounded integer, which is called one where something else was given."""
 
     name = "integer"
+
+
+class _Number(click.FloatRange):
+    """A bounded number, which is one: NaN lies within all bounds, infinity above most."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number", param, ctx)
+        return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +243,7 @@ def _type(kind: Any, declared: Option | None) -> Any:
     if least is None and most is None:
         return cast("object", kind)
     if kind is float:
-        return click.FloatRange(least, most)
+        return _Number(least, most)
     return _Integer(None if least is None else int(least), None if most is None else int(most))
 
 

@@ -88,12 +88,17 @@ def examine(
         tasks: which; all of them if empty.
         jobs: processes at most; None: as many as there are processors.
         progress: told after each part.
+
+    Raises:
+        ContextError: what was asked for of the context makes no sense.
     """
     chosen = [task for task in all_tasks() if not tasks or task.name in tasks]
     parts = _parts(chosen)
     reads = {task.reads for task in chosen}
     dumps = [*(BEGIN,) * ("begin" in reads), *(VALIDATE,) * ("validate" in reads)]
     subject.read_first(dumps)
+    with suppress(CannotJudge):  # whichever task needs it says so
+        _ = subject.context
     look_at_ends(subject, [*dumps, *(END,) * ("begin" in reads)])
     outcomes: list[_Outcome] = []
     for number, result in enumerate(_results(subject, parts, jobs), 1):

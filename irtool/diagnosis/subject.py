@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import field, replace
@@ -154,14 +155,22 @@ class Subject:
 
     @cached_property
     def context(self) -> RunContext:
-        """What is known of the parallel context."""
+        """What is known of the parallel context.
+
+        Raises:
+            CannotJudge: what files of the run say of it makes no sense.
+            ContextError: what was asked for makes none.
+        """
         begin = self.picked.file(BEGIN) or self.picked.main
+        given = self.given(begin.path)
         try:
             return find_context(
-                self.given(begin.path), evidence_of(self.run, self.picked, self.dumps, self.graph),
+                given, evidence_of(self.run, self.picked, self.dumps, self.graph),
                 self.named, as_run=True,
             )  # fmt: skip
         except ContextError as error:
+            if not given.asked.isdisjoint(re.findall(r"\w+", error.message)):
+                raise
             raise CannotJudge(
                 f"{error.key}: {error.message}" if error.key else error.message
             ) from None

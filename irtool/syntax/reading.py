@@ -133,9 +133,8 @@ def opened(path: str) -> BinaryIO:
     note_input(path)
     file_facts.note_stream(path)
     try:
-        if stat.S_ISFIFO(os.stat(path).st_mode):
-            file_facts.cannot_repeat()
-            return io.BytesIO(_pipe_bytes(path, max_dump()))
+        if (data := _special_bytes(path, max_dump())) is not None:
+            return io.BytesIO(data)
         return open(path, "rb")  # the caller closes it
     except ValueError:
         raise OSError(errno.EINVAL, "no file can have this name", path) from None
@@ -149,14 +148,16 @@ def read_bytes(path: str, most: int = MAX_DOCUMENT) -> bytes:
         most: bytes that are accepted.
 
     Raises:
-        OSError: it can't be read, is larger than ``most`` bytes, or is a pipe without a writer.
+        OSError: it can't be read, is larger than ``most`` bytes, is a pipe without a writer or a
+            device that isn't empty.
     """
     note_input(path)
     try:
-        if stat.S_ISFIFO(os.stat(path).st_mode):
-            file_facts.cannot_repeat()
-            return _pipe_bytes(path, most)
+        if (data := _special_bytes(path, most)) is not None:
+            return data
         with open(path, "rb", buffering=0) as file:
+            if os.fstat(file.fileno()).st_size > most:  # not known of what isn't on a disk
+                raise _too_large(path, most)
             data = read_stream(lambda: file.read(_CHUNK), path, most)
     except OSError:
         file_facts.note_unread(path)
@@ -202,9 +203,39 @@ def read_stream(read: Callable[[], bytes | None], path: str, most: int = MAX_DOC
         chunks.append(chunk)
         size += len(chunk)
         if size > most:
-            bound = f"{most >> 30} GiB" if most >> 30 else f"{most >> 20} MiB"
-            raise OSError(errno.EFBIG, f"is larger than {bound}", path)
+            raise _too_large(path, most)
     return b"".join(chunks)
+
+
+def _too_large(path: str, most: int) -> OSError:
+    bound = f"{most >> 30} GiB" if most >> 30 else f"{most >> 20} MiB"
+    return OSError(errno.EFBIG, f"is larger than {bound}", path)
+
+
+def _special_bytes(path: str, most: int) -> bytes | None:
+    """What a pipe or an empty device holds; None of what is read as a file."""
+    mode = os.stat(path).st_mode
+    if stat.S_ISFIFO(mode):
+        file_facts.cannot_repeat()
+        return _pipe_bytes(path, most)
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        file_facts.cannot_repeat()
+        return _device_bytes(path)
+    return None
+
+
+def _device_bytes(path: str) -> bytes:
+    """Nothing, which is all that ``/dev/null`` holds: others need not end, or wait for somebody."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        is_empty = not os.read(descriptor, 1)
+    except BlockingIOError:
+        is_empty = False
+    finally:
+        os.close(descriptor)
+    if not is_empty:
+        raise OSError(errno.EINVAL, "is a device, not a file", path)
+    return b""
 
 
 def _pipe_bytes(path: str, most: int) -> bytes:

@@ -112,6 +112,27 @@ def test_case_of_a_folder_may_have_keys_that_nobody_knows(layers: Resolve) -> No
     assert layers(case={"device_num": 8, "of_tomorrow": 1}).devices == 8
 
 
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ('{"device_num": 8}', ""),  # flat, as --context takes it
+        ('{"context": {"device_num": 8}}', ""),
+        ('{"parallel_context": {"device_num": 8}}', "holds no key of a parallel context: not used"),
+        ('{"device_num": 8, "gradient_mean": 1}', "did you mean gradients_mean?"),
+        ('{"device_num": 8, "log": "…", "error": ""}', ""),
+    ],
+)
+def test_what_of_a_case_is_not_used_is_said(
+    case: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "case.json").write_text(case)
+    shutil.copy(BEGIN, tmp_path / BEGIN.name)
+    status, out, errors = run(capsys, path=str(tmp_path / BEGIN.name))
+    assert ("not used" in errors) == bool(said)
+    assert said in errors
+    assert (status, "8 devices" in out) == ((2, False) if said.startswith("holds") else (0, True))
+
+
 def test_unreadable_case_is_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "case.json").write_text("{")
     arguments = ContextArguments({"device_num": 8})

@@ -328,6 +328,43 @@ def test_an_unknown_task_is_refused_with_the_nearest(samples: Path) -> None:
     assert "did you mean hang?" in result.output
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--devices", 4097), "--devices: error[CTX002]: device_num must be from 1 to 4096"),
+        (("--devices", 0), "--devices: error[CTX002]: device_num must be from 1 to 4096"),
+        (("--stages", 3), "--stages: error[CTX002]: device_num 8 is not divisible by"),
+        (("--rank", 8), "--rank: error[CTX002]: global_rank must be from 0 to 7"),
+        (("--grad-accumulation-step", 0), "grad_accumulation_step must be at least 1, but is 0"),
+        (("--set", "grad_accumulation_step=-1"), "grad_accumulation_step must be at least 1"),
+    ],
+)
+def test_what_is_asked_for_and_makes_no_sense_is_refused(
+    samples: Path, words: tuple[object, ...], message: str
+) -> None:
+    result = CliRunner().invoke(app, ["doctor", str(samples / "gpt"), *map(str, words)])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+
+
+def test_what_is_asked_for_is_refused_where_no_dump_is_either(tmp_path: Path) -> None:
+    (tmp_path / "rank_0").mkdir()
+    (tmp_path / "rank_0" / "train.log").write_text("step 1 loss 2.5\nstep 2 loss 2.25\n")
+    result = CliRunner().invoke(app, ["doctor", str(tmp_path), "--devices", "1000000000"])
+    assert result.exit_code == 2
+    assert "device_num must be from 1 to 4096" in result.stderr
+
+
+def test_a_context_beside_the_dumps_that_makes_no_sense_is_told_with_each_task(
+    samples: Path, tmp_path: Path
+) -> None:
+    run = shutil.copytree(samples / "gpt", tmp_path / "gpt")
+    (run / "case.json").write_text('{"device_num": 1000000000}')
+    told = made(run, status=0)
+    why = {item["task"]: item["why"] for item in told["not_judged"]}
+    assert "device_num must be from 1 to 4096" in why["strategy"]
+
+
 def test_an_empty_folder_is_no_run(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["doctor", str(tmp_path)])
     assert result.exit_code == 2

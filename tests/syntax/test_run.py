@@ -10,7 +10,7 @@ import pytest
 
 import irtool
 from irtool import DumpError, load_run
-from irtool.syntax.run.context import context_beside, context_value
+from irtool.syntax.run.context import context_beside, context_value, read_case
 from irtool.syntax.run.expanding import expand
 
 TINY = "# IR entry: @main_1\n# Total subgraphs: 1\n\n# Total params: 0\n\n"
@@ -306,6 +306,17 @@ def test_context_beside_a_dump(samples: Path, tmp_path: Path) -> None:
     assert context is not None
     assert context["device_num"] == 8
     assert context_beside(str(tmp_path / "x.ir")) is None
+
+
+def test_a_case_without_a_table_context_is_the_context_itself(tmp_path: Path) -> None:
+    (tmp_path / "case.json").write_text('{"device_num": "8", "gradients_mean": "True"}')
+    assert context_beside(str(tmp_path / "x.ir")) == {"device_num": 8, "gradients_mean": True}
+
+
+def test_a_case_whose_context_is_no_table_says_so(tmp_path: Path) -> None:
+    (tmp_path / "case.json").write_text('{"context": 8, "device_num": 8}')
+    assert context_beside(str(tmp_path / "x.ir")) is None
+    assert "is no table" in read_case(str(tmp_path / "case.json"))[1]
 
 
 # -- the corpus --------------------------------------------------------------------------------

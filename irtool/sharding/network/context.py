@@ -249,8 +249,10 @@ def _check(context: ParallelContext) -> None:
     if context.search not in SEARCHES:
         raise ValueError(f"search_mode {context.search!r} is none of {', '.join(SEARCHES)}")
     size = context.weight_shard_size
-    if size != -1 and size < 1:
-        raise ValueError(f"optimizer_weight_shard_size must be -1 or positive, but is {size}")
+    if size != -1 and not 0 < size <= LARGEST_WORLD:
+        raise ValueError(
+            f"optimizer_weight_shard_size must be -1 or from 1 to {LARGEST_WORLD}, but is {size}"
+        )
     if context.threshold < 0:
         raise ValueError(
             f"parallel_optimizer_threshold must not be negative, but is {context.threshold}"
@@ -264,6 +266,13 @@ def _number(key: str, value: object) -> int:
         return int(cast("str", value))
     except (TypeError, ValueError):
         raise ValueError(f"{key} must be a whole number, but is {value!r}") from None
+
+
+def _count(key: str, value: object) -> int:
+    number = _number(key, value)
+    if number < 1:
+        raise ValueError(f"{key} must be at least 1, but is {number}")
+    return number
 
 
 def _shard_size(key: str, value: object) -> int:
@@ -343,7 +352,7 @@ _READERS: dict[str, tuple[str, Callable[[str, object], object]]] = {
     "enable_alltoall": ("enable_alltoall", _flag),
     "enable_parallel_optimizer": ("parallel_optimizer", _flag),
     "optimizer_weight_shard_size": ("weight_shard_size", _shard_size),
-    "grad_accumulation_step": ("accumulation_step", _number),
+    "grad_accumulation_step": ("accumulation_step", _count),
     "gradients_mean": ("gradients_mean", _flag),
     "gradient_fp32_sync": ("gradient_fp32_sync", _flag),
     "loss_repeated_mean": ("loss_repeated_mean", _flag),

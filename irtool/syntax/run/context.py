@@ -16,13 +16,13 @@ CASE_FILE = "case.json"
 
 
 def read_case(path: str) -> tuple[dict[str, object] | None, str]:
-    """The ``context`` of a ``case.json``.
+    """The context of a ``case.json``: its table ``context``, else what stands at the top.
 
     Args:
         path: of the file.
 
     Returns:
-        The values by key, and why there are none; without a ``context`` in it None and "".
+        The values by key, and why there are none.
     """
     try:
         content = read_json(path)
@@ -32,9 +32,10 @@ def read_case(path: str) -> tuple[dict[str, object] | None, str]:
         return None, f"is not JSON: {error}"
     if not isinstance(content, dict):
         return None, "is not a JSON object"
-    raw = cast("dict[str, Any]", content).get("context")
+    table = cast("dict[str, Any]", content)
+    raw = table.get("context", table)
     if not isinstance(raw, dict):
-        return None, ""
+        return None, 'has a "context" that is no table'
     context = cast("dict[str, Any]", raw)
     return {key: context_value(value) for key, value in context.items()}, ""
 
