@@ -86,9 +86,30 @@ def test_a_file_may_have_so_many_bytes(tmp_path: Path, most: int, is_read: bool)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no /dev/zero here")
-def test_a_file_without_an_end_is_too_large() -> None:
-    with pytest.raises(OSError, match="is larger than 1 MiB"):
-        read_bytes("/dev/zero", 1 << 20)
+@pytest.mark.parametrize("read", [read_bytes, read_text, opened])
+def test_a_device_is_no_file(read: Callable[[str], object]) -> None:
+    """Some never end, some wait for somebody to type."""
+    with pytest.raises(OSError, match="is a device, not a file"):
+        read("/dev/zero")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/null"), reason="no /dev/null here")
+def test_the_empty_device_is_an_empty_file() -> None:
+    assert read_bytes("/dev/null") == b""
+    with opened("/dev/null") as file:
+        assert file.read() == b""
+
+
+def test_a_file_that_is_too_large_is_not_read_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object) -> bytes:
+        raise AssertionError("its size says enough")
+
+    monkeypatch.setattr(reading, "read_stream", read)
+    (tmp_path / "file").write_bytes(b"0123456789")
+    with pytest.raises(OSError, match="is larger than 0 MiB"):
+        read_bytes(str(tmp_path / "file"), 9)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")

@@ -90,8 +90,8 @@ class RankSources:
 
     def moved_part(self, parameter: ParameterSources) -> Fraction:
         """Which part of a whole parameter comes from other ranks."""
-        others = (source.part for source in parameter.sources if source.rank != self.rank)
-        return sum(others, start=Fraction(0))
+        others = [source.part for source in parameter.sources if source.rank != self.rank]
+        return others[0] if len(others) == 1 else sum(others, start=Fraction(0))
 
     @property
     def needed(self) -> tuple[int, ...]:
@@ -183,7 +183,7 @@ class Conversion(Shown):
                 if parameter.unknown or (part and tensor is None):
                     known = False
                 elif part and tensor is not None:
-                    count = int(part * prod(tensor.shape))
+                    count = prod(tensor.shape) * part.numerator // part.denominator
                     elements += count
                     sized = sized and tensor.item_bytes is not None
                     held += count * (tensor.item_bytes or 0)

@@ -32,7 +32,12 @@ class Source:
     @property
     def part(self) -> Fraction:
         """Which part of the whole parameter it is."""
-        return prod((end - begin for begin, end in self.region), start=Fraction(1))
+        # In whole numbers: a Fraction reduces what every step of a calculation gives.
+        wanted = whole = 1
+        for begin, end in self.region:
+            wanted *= end.numerator * begin.denominator - begin.numerator * end.denominator
+            whole *= end.denominator * begin.denominator
+        return Fraction(wanted, whole)
 
 
 @dataclass(frozen=True, slots=True)

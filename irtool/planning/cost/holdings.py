@@ -17,7 +17,7 @@ from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.parameter_roles import is_accumulated
 from irtool.ir.types import BITS
-from irtool.operators.layout import Shape, TensorLayout, replicas
+from irtool.operators.layout import Shape, TensorLayout
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult, ParameterReport
@@ -133,11 +133,15 @@ def holdings(begin: Dump | StageDumps, context: ParallelContext) -> Holdings:
         ranks = range(stage * size, (stage + 1) * size)
         weights = _weights(report)
         gathers = {item.name: item for item in report.parameters}
+        alike: dict[_Cut, dict[int, Box] | None] = {}
         for item in report.parameters:
             if item.name not in weights:
                 continue
             owner = gathers.get(item.weight, item)
-            boxes = _boxes(item, owner, ranks)
+            cut = _cut_of(item, owner)
+            if cut is not None and cut not in alike:  # the weights of a layer lie as those of the next
+                alike[cut] = _boxes(cut, ranks)
+            boxes = None if cut is None else alike[cut]
             if boxes is None:
                 unknown[item.name] = item.why or "its slice is not known"
                 continue
@@ -183,54 +187,74 @@ def _item_bytes(item: ParameterReport) -> float:
     return BITS.get(dtype or "", 32) / 8
 
 
-def _boxes(
-    item: ParameterReport, owner: ParameterReport, ranks: Sequence[int]
-) -> dict[int, Box] | None:
-    """What each rank of a stage stores of one parameter; None where it is not known."""
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """How one stage stores a parameter.
+
+    Attributes:
+        shape: of the whole parameter.
+        layout: None where every rank stores all of it.
+        gathered: the ranks that share the report's slice by optimizer parallel; fewer than two
+            where none do.
+    """
+
+    shape: Shape
+    layout: TensorLayout | None
+    gathered: tuple[int, ...]
+
+
+def _cut_of(item: ParameterReport, owner: ParameterReport) -> _Cut | None:
+    """How a parameter is stored; None where it is not known."""
     if item.slice is None or min((*item.shape, *item.slice), default=0) < 0:
         return None
     layout = item.layout if item.layout is not None else owner.layout
-    if layout is None or len(layout.tensor_map) != len(item.shape):
-        if tuple(item.slice) != tuple(item.shape):
-            return None
-        full_box = tuple((0, size) for size in item.shape)
-        return dict.fromkeys(ranks, full_box)
-    boxes: dict[int, Box] = {}
+    shape = tuple(item.shape)
+    if layout is not None and len(layout.tensor_map) == len(shape):
+        return _Cut(shape, layout, tuple(owner.gather_ranks or ()))
+    return _Cut(shape, None, ()) if tuple(item.slice) == shape else None
+
+
+def _boxes(cut: _Cut, ranks: Sequence[int]) -> dict[int, Box] | None:
+    """What each rank of a stage stores; None where the group of those that share is no block."""
+    layout = cut.layout
+    if layout is None:
+        return dict.fromkeys(ranks, tuple((0, size) for size in cut.shape))
+    seen: dict[int, Box] = {}
     for position, rank in enumerate(ranks):
         piece = layout.piece(position)
-        box = tuple(
+        seen[rank] = tuple(
             (start, start + size) for start, size in zip(piece.offset, piece.shape, strict=True)
         )
-        shared = _gather_group(layout, owner, ranks, rank)
-        if shared is None:
-            return None
-        if len(shared) > 1 and item.shape:
-            box = _part(box, shared.index(rank), len(shared))
-        boxes[rank] = box
-    return boxes
+    return seen if len(cut.gathered) < 2 else _shared(seen, cut.gathered)
 
 
-def _gather_group(
-    layout: TensorLayout, owner: ParameterReport, ranks: Sequence[int], rank: int
-) -> tuple[int, ...] | None:
-    """The ranks that share a slice by optimizer parallel: blocks of those that see the same one.
+def _shared(seen: Mapping[int, Box], gathered: tuple[int, ...]) -> dict[int, Box] | None:
+    """What ranks store that share slices by optimizer parallel: blocks of those that see the same.
 
     None where the group that the report gives for its own rank is no such block.
     """
-    reference = owner.gather_ranks
-    if not reference or len(reference) < 2:
-        return (rank,)
-    size = len(reference)
-    same = replicas(layout, tuple(ranks), reference[0])
-    blocks = [same[start : start + size] for start in range(0, len(same), size)]
-    if tuple(reference) not in blocks:
+    alike: dict[Box, list[int]] = {}
+    for rank, box in seen.items():
+        alike.setdefault(box, []).append(rank)
+    size = len(gathered)
+    blocks = [
+        tuple(ranks[start : start + size])
+        for ranks in alike.values()
+        for start in range(0, len(ranks), size)
+    ]
+    if gathered not in blocks:
         return None
-    own = replicas(layout, tuple(ranks), rank)
-    start = own.index(rank) // size * size
-    return own[start : start + size]
+    parts = {
+        rank: _part(seen[rank], index, len(block))
+        for block in blocks
+        for index, rank in enumerate(block)
+    }
+    return dict(sorted(parts.items()))
 
 
 def _part(box: Box, index: int, count: int) -> Box:
+    if not box:  # of a number
+        return box
     (start, end), *rest = box
     size = (end - start) // count
     return ((start + index * size, start + (index + 1) * size), *rest)
