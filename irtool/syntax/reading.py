@@ -234,8 +234,31 @@ def _device_bytes(path: str) -> bytes:
     finally:
         os.close(descriptor)
     if not is_empty:
-        raise OSError(errno.EINVAL, "is a device, not a file", path)
+        raise _is_device(path)
     return b""
+
+
+def refuse_device(file: BinaryIO, label: str) -> None:
+    """Make sure that an open file is no device such as ``/dev/zero``, which never ends.
+
+    Args:
+        file: standard input, say. Terminals are read as they are: somebody ends what they type.
+        label: that the message names.
+
+    Raises:
+        OSError: it is one, and isn't empty.
+    """
+    try:
+        descriptor = file.fileno()
+        mode = os.fstat(descriptor).st_mode
+    except (OSError, AttributeError):  # bytes in memory
+        return
+    if (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not os.isatty(descriptor) and file.read(1):
+        raise _is_device(label)
+
+
+def _is_device(path: str) -> OSError:
+    return OSError(errno.EINVAL, "is a device, not a file", path)
 
 
 def _pipe_bytes(path: str, most: int) -> bytes:

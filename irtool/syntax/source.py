@@ -11,7 +11,7 @@ from irtool.ir.dataclass import dataclass
 from irtool.ir.limits import max_dump
 from irtool.syntax import file_facts
 from irtool.syntax.near_path import path_hint
-from irtool.syntax.reading import read_bytes, read_stream
+from irtool.syntax.reading import read_bytes, read_stream, refuse_device
 from irtool.syntax.unpacking import Damaged, UnpacksTooFar, packed_as, unpacked
 
 _CHUNK = 1 << 20
@@ -60,9 +60,11 @@ def read_content(source: PathLike | bytes | BinaryIO, name: str | None = None) -
         return _decompressed(_file_bytes(path), name or path)
     label = name or str(getattr(source, "name", "<stream>"))
     try:
+        refuse_device(source, label)
         data = read_stream(lambda: source.read(_CHUNK), label, max_dump())
     except (OSError, ValueError) as error:  # ValueError: the file was closed
-        raise DumpError(label, (getattr(error, "strerror", None) or str(error)).lower()) from None
+        reason = str(getattr(error, "strerror", None) or error)
+        raise DumpError(label, reason[:1].lower() + reason[1:]) from None
     return _decompressed(data, label)
 
 

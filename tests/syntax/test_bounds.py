@@ -22,6 +22,7 @@ from irtool.syntax.reading import (
     read_bytes,
     read_text,
 )
+from irtool.syntax.source import DumpError, read_content
 
 # -- JSON ----------------------------------------------------------------------------------------
 
@@ -91,6 +92,14 @@ def test_a_device_is_no_file(read: Callable[[str], object]) -> None:
     """Some never end, some wait for somebody to type."""
     with pytest.raises(OSError, match="is a device, not a file"):
         read("/dev/zero")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no /dev/zero here")
+def test_a_device_on_standard_input_is_no_dump() -> None:
+    with open("/dev/zero", "rb") as file, pytest.raises(DumpError, match="is a device, not a file"):
+        read_content(file, "<stdin>")
+    with open("/dev/null", "rb") as file:
+        assert read_content(file).data == b""
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/null"), reason="no /dev/null here")
