@@ -139,7 +139,8 @@ def holdings(begin: Dump | StageDumps, context: ParallelContext) -> Holdings:
                 continue
             owner = gathers.get(item.weight, item)
             cut = _cut_of(item, owner)
-            if cut is not None and cut not in alike:  # the weights of a layer lie as those of the next
+            # The weights of a layer lie as those of the next.
+            if cut is not None and cut not in alike:
                 alike[cut] = _boxes(cut, ranks)
             boxes = None if cut is None else alike[cut]
             if boxes is None:
