@@ -24,6 +24,7 @@ from irtool.planning.cost.holdings import (
 )
 from irtool.planning.recovery.reshard import Resharding, _second, reshard
 from irtool.planning.search.assignment import best_assignment, preferred
+from irtool.planning.search.layout_pairs import LayoutPair
 from tests.planning.recovery_networks import MIB, chain_of, laid_out
 
 
@@ -242,3 +243,35 @@ def test_a_rank_stays_on_its_device_or_else_its_server(
     """Without servers all devices are on one."""
     found = _second((), np.zeros((4, 4)), range(4), server)
     assert found.tolist() == costs
+
+
+@pytest.mark.parametrize(
+    ("server", "near"),
+    [
+        (2, [[6, 6, 0, 0], [4, 4, 2, 2], [0, 0, 6, 6]]),
+        (1, [[4, 2, 0, 0], [0, 4, 2, 0], [0, 0, 4, 2]]),
+        (None, [[6, 6, 6, 6], [6, 6, 6, 6], [6, 6, 6, 6]]),
+    ],
+)
+def test_a_device_is_better_whose_server_holds_more_of_what_a_rank_needs(
+    server: int | None, near: list[list[int]]
+) -> None:
+    """Of six bytes in a row each of three ranks needs, four devices hold four of them each."""
+    needs: dict[int, Box] = {rank: ((4 * rank, 4 * rank + 6),) for rank in range(3)}
+    holds: dict[int, Box] = {rank: ((4 * rank, 4 * rank + 4),) for rank in range(4)}
+    plain = _second((), np.zeros((3, 4)), range(4), server)
+    found = _second((LayoutPair(needs, holds, 1.0),), np.zeros((3, 4)), range(4), server)
+    assert (plain - found).tolist() == near
+
+
+def test_bytes_of_several_parameters_add_up() -> None:
+    box: Box = ((0, 4),)
+    pairs = [LayoutPair({0: box}, {1: box}, size) for size in (1.0, 2.5)]
+    found = _second(pairs, np.zeros((1, 2)), range(2), 1)
+    assert found.tolist() == [[0.0, 1.0 - 4 * 3.5]]
+
+
+def test_a_device_that_is_new_holds_nothing() -> None:
+    box: Box = ((0, 4),)
+    found = _second([LayoutPair({0: box}, {0: box}, 1.0)], np.zeros((1, 2)), [0, None], 1)
+    assert found.tolist() == [[-4.0, 1.0]]

@@ -58,3 +58,14 @@ def test_what_has_to_be_brought_costs_something() -> None:
     found = least_anywhere([source], [source, target], Moved(4, True), built_in("ascend_910b"))
     assert found[0, 0] == 0
     assert found[0, 1] > 0
+
+
+def test_a_gather_inside_a_node_costs_what_the_bound_says() -> None:
+    """Nothing of it comes from further away than the links within the node."""
+    source = TensorLayout((8,), (0, -1, -1), SHAPE)
+    target = TensorLayout((8,), (-1, -1, -1), SHAPE)
+    machine = built_in("ascend_910b")
+    chains = Chains(Context(tuple(range(8)), soc="Ascend910B"), machine, False)
+    exact = chains.seconds(source, target, Want(4, False, False, False))
+    least = least_anywhere([source], [target], Moved(4, False), machine)
+    assert least[0, 0] == pytest.approx(exact, rel=1e-9)
