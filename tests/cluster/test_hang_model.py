@@ -296,3 +296,23 @@ def test_there_are_as_many_devices_as_anything_tells(
     assert (found.devices, found.exact) == (devices, exact)
     told = cluster_of({0: rank_dump(*steps)}, 32)
     assert (told.devices, told.exact) == (32, True)
+
+
+@pytest.mark.parametrize("is_more", [True, False])
+@pytest.mark.parametrize(("before", "others"), [(2, 0), (0, 1), (1, 1)])
+def test_where_a_rank_leaves_what_both_do_there_is_told_until_one_is_through(
+    before: int, others: int, is_more: bool
+) -> None:
+    """Rank 2 does one more, or less, between what all three do."""
+    whole = [all_reduce((0, 1, 2)) for _ in range(before)]
+    rest = [Do("AllGather", (0, 1, 2)) for _ in range(others)]
+    own = Do("ReduceScatter", (0, 1, 2))
+    longer, shorter = [*whole, own, *rest], [*whole, *rest]
+    programs = dict.fromkeys((0, 1), shorter if is_more else longer)
+    programs[2] = longer if is_more else shorter
+    (left,) = departures(cluster_of({rank: rank_dump(*some) for rank, some in programs.items()}, 3))
+    assert (left.ranks, left.common, left.certain) == ((2,), (0, 1), True)
+    assert (left.kind, left.index) == ("more" if is_more else "fewer", before)
+    ops = [None if one is None else one.op for one in (left.here, left.there)]
+    next_one = "AllGather" if others else None
+    assert ops == (["ReduceScatter", next_one] if is_more else [next_one, "ReduceScatter"])
