@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 _CALLS = 64
 """How many calls before the reader are looked at."""
 _MOST_ELEMENTS = 1 << 22
+_BITS = {"BFloat16": 7, "Float16": 10}
+"""Binary logarithm of how many numbers of half precision lie between two powers of two."""
+_CHANCE = 1e-3
+"""Probability from which it may be chance that a tensor holds all numbers of another one."""
 _DISTINCT = 4
 """Distinct numbers from which it is no chance that all of them stand in another tensor."""
 
@@ -49,7 +53,10 @@ def picked_from(run: TensorRun, free: frozenset[int], reader: Op, place: int) ->
             elif op.index not in free and _rounding(run, result, place):
                 continue  # half precision has so few numbers that most tensors hold them all
             elif _encloses(run, result, place) and _holds(run, result, place, wanted):
-                return op if op.index in free else None
+                if op.index in free:
+                    return op
+                if not _by_chance(run, result, place, wanted):
+                    return None
     return None
 
 
@@ -94,6 +101,31 @@ def _numbers(run: TensorRun, place: int) -> NDArray[Any] | None:
     except BadPayload:
         return None
     return values if len(values) >= _DISTINCT else None
+
+
+def _by_chance(run: TensorRun, result: int, place: int, wanted: NDArray[Any]) -> bool:
+    """Whether a result of half precision holds so many of all numbers that it may hold any."""
+    import numpy as np
+
+    bits = _BITS.get(run.columns.dtypes[place])
+    numbers = _numbers(run, result)
+    if bits is None or numbers is None:
+        return False
+    size = np.abs(wanted[wanted != 0])
+    if not size.size:
+        return True
+    least, most = float(size.min()), float(size.max())
+    between = np.abs(numbers)
+    held = int(((between >= least) & (between <= most)).sum())
+    count = _ordinal(most, bits) - _ordinal(least, bits) + 1
+    share = min(1.0, held / (2 * count))  # of both signs
+    return len(wanted) * math.log(max(share, 1e-9)) > math.log(_CHANCE)
+
+
+def _ordinal(number: float, bits: int) -> int:
+    """The place of a positive number among those that have so many bits behind the point."""
+    mantissa, exponent = math.frexp(number)
+    return int((exponent + 2 * mantissa - 1) * 2**bits)
 
 
 def _holds(run: TensorRun, result: int, place: int, wanted: NDArray[Any]) -> bool:

@@ -37,6 +37,11 @@ _GROWN = 64.0
 """How many times the error before gradients are off by that come of it after many calls."""
 _FEWEST = 3
 """Gradients behind a sum that have to agree."""
+_VISIBLE = 2.0
+"""How many times what a sum may be off by, one of its terms has to be off by, for the sum to tell
+anything by agreeing."""
+_VISIBLE_FIGURES = 16.0
+"""The same of figures: what is added across a vector hardly changes its norm."""
 _REJOINED = 1 / 16
 """Of that error, how much is left at most where results agree again."""
 
@@ -212,12 +217,26 @@ class _Rejoining:
             return False
         limit = (2.0 if is_half else _UNITS) * max(before, unit)
         limit = min(limit, _REJOINED * _known(accused.error_out, math.inf))
+        if self._hides(item, limit):
+            return False
         return all(
             measure.error <= limit
             and is_broken_alike(measure)
             and (not is_comparable(measure) or not is_half or self._is_even(measure, before, unit))
             for measure in outputs
         )
+
+    def _hides(self, item: Judged, limit: float) -> bool:
+        """Whether a sum agrees as its other term is so much larger, and tells nothing by that."""
+        if family(item.pair.left.type) != "sum":
+            return False
+        given = [self.measures[p] for p in item.slots.inputs if p in self.measures]
+        outputs = [self.measures[p] for p in item.slots.outputs if p in self.measures]
+        moved = max((m.distance for m in given if m.error > limit), default=0.0)
+        norm = min((min(m.left, m.right) for m in outputs), default=0.0)
+        is_exact = all(measure.exact for measure in given)
+        visible = _VISIBLE if is_exact else _VISIBLE_FIGURES
+        return 0 < moved <= visible * limit * norm
 
     @staticmethod
     def _is_even(measure: Measure, before: float, unit: float) -> bool:
