@@ -83,7 +83,7 @@ def test_half_precision_is_allowed_its_roundings_on_both_sides() -> None:
 def test_double_precision_adds_up_in_double_precision() -> None:
     inputs = [((8, 64), 8.0), ((64, 8), 8.0)]
     found, _ = allowed("MatMul", inputs, ((8, 8), 8.0), dtype="Float64")
-    assert found == pytest.approx(math.sqrt(64) * 2.0**-53 + 2 * 2.0**-53)
+    assert found == pytest.approx(math.sqrt(64) * 2.0**-53 + 2 * 2.0**-53, rel=1e-9, abs=0)
 
 
 def test_a_gradient_of_a_product_doubles_what_its_inputs_have_together() -> None:
@@ -102,6 +102,31 @@ def test_a_gradient_of_a_bias_adds_up_rows() -> None:
     )
     assert found == pytest.approx(1.42 * 3 * 1e-3 + rounding(3.0, 64))
     assert floor == pytest.approx(3 * math.sqrt(64) * U * 12 * math.sqrt(64))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "unit", "output", "is_added"),
+    [
+        ("Float16", HALF, (8,), True),
+        ("BFloat16", 2.0**-8, (8,), True),
+        ("Float32", U, (8,), False),
+        ("Float16", HALF, (1, 8), False),
+    ],
+)
+def test_a_gradient_of_a_bias_in_half_precision_is_added_up_in_it(
+    dtype: str, unit: float, output: Shape, is_added: bool
+) -> None:
+    """Kernels keep the sum of 64 rows in what they store: 0.4 roundings for its root more."""
+    given = [((64, 8), 12.0)]
+    found, _ = allowed(
+        "linear", given, (output, 4.0), dtype=dtype, phase="backward", call="linear.0"
+    )
+    if is_added:
+        assert found == pytest.approx(rounding(3.0, 64, unit) + 0.4 * math.sqrt(64) * unit)
+    elif dtype == "Float32":
+        assert found == pytest.approx(rounding(3.0, 64))
+    else:
+        assert found < 6.1 * unit
 
 
 def test_a_sum_over_an_axis() -> None:
