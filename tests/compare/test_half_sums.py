@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,23 @@ def test_an_operator_that_puts_out_what_its_inputs_give_is_innocent(
     assert only_propagates(runs[0], runs[1], judged, None, {}) is propagates
     assert judged.wrong == wrong
     assert ("computed again in double precision" in judged.why) is not propagates
+
+
+@pytest.mark.parametrize(("times", "propagates"), [(2.9, True), (3.1, False)])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_result_may_be_three_times_its_rounding_off_what_its_inputs_give(
+    times: float, propagates: bool, side: int, tmp_path: Path
+) -> None:
+    """A rounding for the root of the terms, and two of storing it."""
+    off = times * (math.sqrt(TERMS) + 2) * 2.0**-24
+    runs: list[TensorRun] = []
+    for which in (0, 1):
+        x, w = (values.astype(np.float32) for values in operands(3 + which))
+        result = (x.astype(np.float64) @ w.astype(np.float64)) * (1 + off * (which == side))
+        runs.append(recorded(tmp_path / str(which), result.astype(np.float32), x, w))
+    judged = judged_of(runs[0], runs[1])
+    assert only_propagates(runs[0], runs[1], judged, None, {}) is propagates
+    assert judged.wrong == ("" if propagates else ("left", "right")[side])
 
 
 def test_what_nobody_can_compute_again_is_not_innocent(tmp_path: Path) -> None:
