@@ -130,6 +130,31 @@ def test_the_graph_says_which_numbers_are_computed() -> None:
     assert computed_scalars(OpPair(left, right, "graph"), 0.0) == pytest.approx(2 / 3)
 
 
+@pytest.mark.parametrize(("loads", "is_computed"), [(1, True), (20, True), (21, False)])
+def test_a_number_is_looked_for_behind_twenty_loads(loads: int, is_computed: bool) -> None:
+    tensor = "<Tensor[Float32], (4, 4)>"
+    lines = "".join(
+        f"  %{n}(b{n}) = Load(%{n - 1}, U)\n      : ({tensor}, <UMonad, NoShape>) -> ({tensor})\n"
+        for n in range(1, loads + 1)
+    )
+    before, _, rest = GRAPH.partition("  %1(b)")
+    text = before + lines + rest.partition(f"-> ({tensor})\n")[2]
+    text = text.replace("%2(c)", "%99(c)").replace("Return(%2)", "Return(%99)")
+    text = text.replace("%1, F32", f"%{loads}, F32")
+    node = irtool.loads(text).graphs[0].nodes[-2]
+    assert node.op == "Adam"
+    left = op(attributes={"input.1": 1.0}, node=node)
+    told = changes(left, op(attributes={"input.1": 3.0}))
+    assert told == ([] if is_computed else ["input.1: 1 → 3"])
+
+
+def test_without_an_error_before_no_number_is_computed() -> None:
+    columns = [Columns(), Columns()]
+    pair = OpPair(op(attributes={"input.1": 1.0}), op(attributes={"input.1": 1.01}), "order")
+    (found,) = changed_arguments(pair, Slots((), ()), *columns, {})
+    assert str(found) == "input.1: 1 → 1.01"
+
+
 def test_what_the_graphs_say_of_the_node_is_told() -> None:
     node = irtool.loads(GRAPH).graphs[0].nodes[2]
     said = {node: ["beta1: 0.9 → 0.8"]}
