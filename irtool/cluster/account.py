@@ -9,9 +9,11 @@ work space) is told beside it.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import fields, replace
 
+from irtool.cluster.flops import flops
 from irtool.cluster.fuse import launch_of
 from irtool.cluster.liveness import Buffer, curve
 from irtool.cluster.memory import Memory
@@ -86,10 +88,12 @@ def compiled_account(memory: Memory) -> Account:
             static[item.cause] = static.get(item.cause, 0) + (static_bytes(item) or 0)
     kept: list[Buffer] = []
     gathered: list[Buffer] = []
+    copies = _Copies(memory)
     for buffer in memory.live.buffers:
         if _is_kept(buffer, memory):
             is_gathered = _is_gather(memory.collectives.get(buffer.node.node))
-            (gathered if is_gathered else kept).append(buffer)
+            stays = replace(buffer, dies=copies.die_with(buffer))
+            (gathered if is_gathered else kept).append(stays)
     count = len(memory.launched)
     return Account(
         static.get("parameters", 0),
@@ -172,6 +176,34 @@ def _is_kept(buffer: Buffer, memory: Memory) -> bool:
         return False
     users = (memory.live.launched[place].node for place in buffer.users)
     return any(memory.phases.get(user) in _LATE for user in users)
+
+
+class _Copies:
+    """What launches of the backward pass rearrange of kept results, before a gradient is there.
+
+    A step may be launched so that a result is transposed for the gradient of a product as soon as
+    it is there, and only the copy stays. Of both, one is kept: until the later one dies.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.made: dict[int, list[Buffer]] = {}
+        sources: Counter[int] = Counter()
+        for buffer in memory.live.buffers:
+            sources.update(set(buffer.users))
+            launch = buffer.node.node
+            if memory.phases.get(launch) in _LATE and not flops(launch):
+                self.made.setdefault(buffer.born, []).append(buffer)
+        self.made = {place: made for place, made in self.made.items() if sources[place] == 1}
+
+    def die_with(self, buffer: Buffer) -> int:
+        """The launch behind which neither a result nor a copy of it is there."""
+        copies = [
+            copy
+            for place in buffer.users
+            for copy in self.made.get(place, ())
+            if buffer_bytes(copy) == buffer_bytes(buffer)
+        ]
+        return max([buffer.dies, *map(self.die_with, copies)])
 
 
 def _is_gather(collective: Collective | None) -> bool:

@@ -123,6 +123,7 @@ def check(
         communications_unknown=step.unknown,
         communications_owned=step.owned,
         again=again,
+        merged=step.merged,
         by_node={operator.node: operator for operator in operators},
         elsewhere={item.node: item for item in every if item.node in analysis.foreign},
     )

@@ -277,7 +277,8 @@ class StepCommunications:
     """The communications of a step, equal ones counted together.
 
     ``unknown``: sentences that say which others there may be; empty where these are all.
-    ``owned``: the same ones by what brings them.
+    ``owned``: the same ones by what brings them. ``merged``: the operator that is left of each that
+    the compiler merges away, by the identity of that.
     """
 
     items: tuple[StepCommunication, ...] = ()
@@ -285,6 +286,7 @@ class StepCommunications:
     owned: Mapping[Owner, tuple[StepCommunication, ...]] = field(
         default_factory=dict[Owner, tuple[StepCommunication, ...]]
     )
+    merged: Mapping[int, Node] = field(default_factory=dict[int, Node])
 
 
 def communications(
@@ -302,6 +304,7 @@ def communications(
         The communications, and what is not known of them.
     """
     unknown = tuple(_not_counted(analysis, again, inserted.redistributions))
+    equal = representatives(analysis)
     counter = _Counter(
         analysis,
         gradients,
@@ -309,7 +312,7 @@ def communications(
         again,
         GradientValues(analysis, gradients, chains_of(inserted.redistributions)),
         needed(analysis, gradients),
-        representatives(analysis),
+        equal,
     )
     owned: dict[Owner, list[StepCommunication]] = {}
     for owner, item in (
@@ -323,7 +326,7 @@ def communications(
             owned.setdefault(owner, []).append(item)
     items = merged(item for part in owned.values() for item in part)
     return StepCommunications(
-        items, unknown, {owner: merged(part) for owner, part in owned.items()}
+        items, unknown, {owner: merged(part) for owner, part in owned.items()}, equal
     )
 
 

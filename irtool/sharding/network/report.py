@@ -127,8 +127,9 @@ class CheckResult(Shown):
     ``communications``: all of a step of the rank's stage, forward and backward.
     ``communications_unknown``: sentences that say which others there may be;
     ``communications_owned``: the same ones by what brings them. ``again``: what of the
-    forward pass runs again in the backward pass. ``elsewhere``: operators of other pipeline stages,
-    where the dump holds these, too.
+    forward pass runs again in the backward pass. ``merged``: the operator that is left of each that
+    the compiler merges away, by the identity of that. ``elsewhere``: operators of other pipeline
+    stages, where the dump holds these, too.
     """
 
     accepted: bool | None
@@ -146,6 +147,7 @@ class CheckResult(Shown):
         default_factory=dict[Owner, tuple[StepCommunication, ...]], repr=False, compare=False
     )
     again: Recomputed = field(default_factory=Recomputed, repr=False, compare=False)
+    merged: Mapping[int, Node] = field(default_factory=dict[int, Node], repr=False, compare=False)
     by_node: dict[Node, OperatorReport] = field(
         default_factory=dict[Node, OperatorReport], repr=False, compare=False
     )

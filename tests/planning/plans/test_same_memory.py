@@ -15,7 +15,7 @@ from irtool.cluster.pricing import Launch
 from irtool.ir.parameter_roles import parameter_roles
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.plan import plan
-from irtool.planning.plans.step.report import step_cost
+from irtool.planning.plans.step.report import MemoryCost, step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from tests.records import records
@@ -221,3 +221,30 @@ def test_a_slice_that_is_also_read_in_another_shape_is_kept_once(name: str) -> N
     compiled = compiled_account(memory(record.dump("validate")))
     assert cost.memory.activations == compiled.kept
     assert cost.memory.total == compiled.total
+
+
+COPIES = records(Path(__file__).parent / "kept_copies.jsonl.xz")
+"""Random networks, planned, that MindSpore 2.7.0 compiled: a transformer whose products' operands
+are transposed for their gradients as soon as they are there, and PyTorch-like attention that reads
+one value as query, key and value."""
+
+
+def accounts(name: str) -> tuple[MemoryCost, Account]:
+    record = COPIES[name]
+    begin, context = record.dump("begin"), record.context
+    cost = step_cost(structure_of(begin, context), check(begin, context), built_in("ascend_910b"))
+    return cost.memory, compiled_account(memory(record.dump("validate")))
+
+
+def test_a_copy_that_the_backward_pass_reads_instead_of_a_result_is_kept() -> None:
+    planned, compiled = accounts("860103_0009_former2_8_a2a")
+    assert planned.activations == compiled.kept
+    assert planned.total == compiled.total
+
+
+def test_what_two_equal_operators_make_is_kept_once() -> None:
+    planned, compiled = accounts("890104_0006_hand_encoder_64_a2a")
+    assert (
+        planned.activations == 62_080
+    )  # three gathers of one value, were they not merged: 160,384
+    assert planned.total == pytest.approx(compiled.total, rel=0.05)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import cast
 
 from irtool.ir.graph import Node, likeliest
 from irtool.operators.steps import RESHAPE
@@ -62,9 +63,16 @@ class _Kept:
             stays = self._stays(read)
             if stays is not None:
                 key, size = stays
+                key = self._left(key)
                 reader = read.operand[0] if read.operand is not None else read.result[0]
                 kept[key] = self.structure.held(reader) * size
         return round(sum(kept.values()))
+
+    def _left(self, key: object) -> object:
+        """What names a result where operators that compute the same are one."""
+        if isinstance(key, tuple):
+            return tuple(map(self._left, cast("tuple[object, ...]", key)))
+        return self.report.merged.get(id(key), key) if isinstance(key, Node) else key
 
     def _stays(self, read: Read) -> tuple[object, int] | None:
         """What stays for a read, with its bytes; None for weights, batches and unknown sizes."""
@@ -119,7 +127,8 @@ class _Kept:
         holder, position = (item.tie, item.item) if item.tie else (item.consumer, item.input)
         if size is None:
             return None
-        return (id(likeliest(holder.inputs[position])), item.operators), size
+        source = likeliest(holder.inputs[position])
+        return (source if isinstance(source, Node) else id(source), item.operators), size
 
     def _made(self, result: Result, operand: Operand | None = None) -> tuple[object, int] | None:
         made: Result | None = result
