@@ -271,8 +271,8 @@ def handed(folder: Path, off: float, before: float, error: float | None = None) 
         (5.0 * U, 0.0, True),
         (0.019, 0.01, False),  # twice the error before
         (0.022, 0.01, True),
-        (0.6, 0.24, True),
-        (0.6, 0.26, False),  # so far apart before that nothing is known of it
+        (0.9, 0.24, True),
+        (0.9, 0.26, False),  # so far apart before that nothing is known of it
     ],
 )
 def test_a_change_of_what_one_side_hands_on_is_more_than_rounding_and_what_came_before(
