@@ -196,7 +196,7 @@ class _Ranking:
         while stages <= min(devices, _MOST_STAGES, max(self.network.layers, 1)):
             if devices % stages:
                 return
-            splits = dataset_splits(replace(self.context, devices=devices // stages, stages=1))
+            splits = dataset_splits(replace(self.context, devices=devices, stages=stages, rank=0))
             rows = self.batch // splits
             counts = [stages * part for part in _A_STAGE if rows and rows % (stages * part) == 0]
             for micro in counts or ([stages] if rows and rows % stages == 0 else []):
