@@ -221,57 +221,35 @@ def compare_losses(
     Raises:
         NothingInCommon: no step is in both.
     """
-    offset = _offset(left.loss, right.loss)
-    moved = {step + offset: value for step, value in right.loss.values.items()}
-    common = sorted(left.loss.values.keys() & moved.keys())
-    if not common:
-        raise NothingInCommon(
-            f"the runs have no step in common: {_range(left.loss)} on the left, "
-            f"{_range(right.loss)} on the right"
-        )
-    ours = [left.loss.values[step] for step in common]
-    theirs = [moved[step] for step in common]
-    good = [n for n in range(len(common)) if math.isfinite(ours[n]) and math.isfinite(theirs[n])]
-    steps = [common[n] for n in good]
-    a, b = [ours[n] for n in good], [theirs[n] for n in good]
+    common = _common(left, right)
+    a, b, steps = common.left, common.right, common.steps
     deltas = [y - x for x, y in zip(a, b, strict=True)]
     relative = [abs(d) / max(abs(x), 1e-12) for d, x in zip(deltas, a, strict=True)]
     floor, floor_from = _floor(left, right, repeats, a)
     drift = _drift(deltas, a)
-    change = _change_step(steps, deltas, floor)
-    jump = _jump(steps, a, b)
-    starts = bool(good) and good[0] == 0
-    shown = _shown(left, right, a[0]) if good else 0.0
-    if jump is None and starts and _updates_differ(steps, deltas, relative, shown):
-        jump = change = steps[1]
-    has_parted = jump is not None or _have_parted(steps, a, b, change)
-    first = relative[0] if starts else math.inf
+    first = relative[0] if common.starts else math.inf
     own_way = _goes_its_own_way(a, b)
-    if not has_parted:
-        others = own_way and first > FIRST_STEP  # of other data: their levels wander
-        shift = None if others else _shift(steps, a, b, floor)
-        split = _split(steps, a, b) or _split_of_noise(steps, a, b) or _left(steps, a, b)
-        split = split if shift is None else shift
-        change, has_parted = (change, False) if split is None else (split, True)
+    shown = _shown(left, right, a[0]) if a else 0.0
+    parting = _parting(common, deltas, relative, floor, shown)
+    change = parting.change
     after = _drift_after(steps, deltas, a, change)
-    broken = _broken(common, ours, theirs)
     late = relative[-max(1, len(relative) // 4) :]
-    worst = max(zip(relative, steps, strict=True), default=(0.0, common[0]))
+    worst = max(zip(relative, steps, strict=True), default=(0.0, common.every[0]))
     verdict: Verdict = "drift"
-    if not has_parted:
-        start = first if first > _shown(left, right, ours[0]) and not own_way else 0.0
+    if not parting.has_parted:
+        start = first if first > _shown(left, right, common.ours[0]) and not own_way else 0.0
         verdict = _verdict(start, drift, after, deltas, floor, PART_SHARE if own_way else 0.0)
-    multiple = _multiple(a, b) if len(good) == len(common) else None
+    multiple = _multiple(a, b) if len(steps) == len(common.every) else None
     if multiple is not None:
         verdict, change = "multiple", None
     spike = _lone_spike(steps, deltas, relative) if verdict == "noise" else None
     return LossComparison(
         left,
         right,
-        tuple(common),
-        offset,
-        len(left.loss) - len(common),
-        len(right.loss) - len(common),
+        tuple(common.every),
+        common.offset,
+        len(left.loss) - len(common.every),
+        len(right.loss) - len(common.every),
         first,
         fmean(map(abs, deltas)) if deltas else 0.0,
         fmean(relative) if relative else 0.0,
@@ -281,9 +259,9 @@ def compare_losses(
         floor_from,
         drift,
         after,
-        change if jump is None or multiple is not None else jump,
+        change if parting.jump is None or multiple is not None else parting.jump,
         _spikes(steps, a, b),
-        broken,
+        _broken(common.every, common.ours, common.theirs),
         _correlation(_differences(a), _differences(b)),
         verdict if spike is None else "spike",
         _grade(fmean(relative) if relative else 0.0),
@@ -291,6 +269,84 @@ def compare_losses(
         own_way and first > FIRST_STEP,
         multiple,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Common:
+    """Two curves at the steps that both have.
+
+    Attributes:
+        offset: of the right curve's steps, taken off them.
+        every: the steps, ascending, with the losses ``ours`` (left) and ``theirs``.
+        steps: those at which both are finite, with ``left`` and ``right``.
+        starts: whether the first of all steps is among these.
+    """
+
+    offset: int
+    every: list[int]
+    ours: list[float]
+    theirs: list[float]
+    steps: list[int]
+    left: list[float]
+    right: list[float]
+    starts: bool
+
+
+def _common(left: LossRun, right: LossRun) -> _Common:
+    offset = _offset(left.loss, right.loss)
+    moved = {step + offset: value for step, value in right.loss.values.items()}
+    every = sorted(left.loss.values.keys() & moved.keys())
+    if not every:
+        raise NothingInCommon(
+            f"the runs have no step in common: {_range(left.loss)} on the left, "
+            f"{_range(right.loss)} on the right"
+        )
+    ours = [left.loss.values[step] for step in every]
+    theirs = [moved[step] for step in every]
+    finite = [n for n in range(len(every)) if math.isfinite(ours[n]) and math.isfinite(theirs[n])]
+    return _Common(
+        offset,
+        every,
+        ours,
+        theirs,
+        [every[n] for n in finite],
+        [ours[n] for n in finite],
+        [theirs[n] for n in finite],
+        bool(finite) and finite[0] == 0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Parting:
+    """Where curves part: at ``change`` by their differences, at ``jump`` at once; None: nowhere."""
+
+    change: int | None
+    jump: int | None
+    has_parted: bool
+
+
+def _parting(
+    common: _Common,
+    deltas: Sequence[float],
+    relative: Sequence[float],
+    floor: float,
+    shown: float,
+) -> _Parting:
+    """Where and how two curves part, if they do; ``shown``: what printed digits cannot tell."""
+    steps, a, b = common.steps, common.left, common.right
+    change = _change_step(steps, deltas, floor)
+    jump = _jump(steps, a, b)
+    if jump is None and common.starts and _updates_differ(steps, deltas, relative, shown):
+        jump = change = steps[1]
+    if jump is not None or _have_parted(steps, a, b, change):
+        return _Parting(change, jump, True)
+    # Curves of other data go ways of their own: their levels wander.
+    first = relative[0] if common.starts else math.inf
+    others = _goes_its_own_way(a, b) and first > FIRST_STEP
+    shift = None if others else _shift(steps, a, b, floor)
+    split = _split(steps, a, b) or _split_of_noise(steps, a, b) or _left(steps, a, b)
+    split = split if shift is None else shift
+    return _Parting(change, jump, False) if split is None else _Parting(split, jump, True)
 
 
 def _multiple(left: Sequence[float], right: Sequence[float]) -> float | None:
