@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
+from irtool.ir.collectives import named_origin
 from irtool.ir.comments import Location
 from irtool.ir.dump import Dump
 from irtool.ir.framework import is_framework
@@ -16,8 +18,8 @@ def user_location(node: Node) -> Location | None:
     """Where the user's code asks for a node; None where the dump does not tell.
 
     MindSpore's own code is no answer: of a gradient node the forward node is looked up, and of a
-    node that MindSpore inserted (most collectives) the operator whose result it takes, or of a
-    Receive the one that takes its result.
+    node that MindSpore inserted (most collectives) the operator that it is there for: the one whose
+    result it takes, of a redistribution or a Receive the one that takes its result.
 
     Args:
         node: of a dump, or alone.
@@ -52,17 +54,37 @@ def _own(node: Node) -> Location | None:
     return None
 
 
+def _serves_its_users(node: Node) -> bool:
+    """Whether an inserted node is there for who takes its result, rather than for its input.
+
+    A redistribution makes the layout that the operator behind it asks for (and bears that one's
+    scope); what sums a split operator's partial results belongs to the operator before it.
+    """
+    return node.op == "Receive" or named_origin(node) == "redistribution"
+
+
 def _around(node: Node) -> Location | None:
-    """The line of the nearest operator before a node, of a Receive behind it."""
-    receives = node.op == "Receive"
+    """The line of the nearest operator that a node is there for, else of the nearest before it."""
+    if _serves_its_users(node) and (location := _nearest(node, _first_user)):
+        return location
+    return None if node.op == "Receive" else _nearest(node, _first_input)
+
+
+def _first_user(node: Node) -> Node | None:
+    return next((user for user in node.users if user.op != "UpdateState"), None)
+
+
+def _first_input(node: Node) -> Node | None:
+    first = node.inputs[0] if node.operands else None
+    return first if isinstance(first, Node) else None
+
+
+def _nearest(node: Node, following: Callable[[Node], Node | None]) -> Location | None:
     for _ in range(_MOST_STEPS):
-        if receives:
-            following: object = next(iter(node.users), None)
-        else:
-            following = node.inputs[0] if node.operands else None
-        if not isinstance(following, Node):
+        neighbour = following(node)
+        if neighbour is None:
             return None
-        node = following
+        node = neighbour
         location = _own(node)
         if location is not None:
             return location

@@ -293,6 +293,23 @@ def has_borrowed_name(node: Node) -> bool:
     return node.op == "ReduceScatter" and not node.is_backward
 
 
+def named_origin(node: Node) -> Origin | None:
+    """Why MindSpore inserted a node, as its instance name tells.
+
+    Args:
+        node: a collective, or what stands around it: the slices of a redistribution.
+
+    Returns:
+        None where the name tells nothing.
+    """
+    name = node.instance_name or ""
+    for pattern, origin in _ORIGINS:
+        if pattern.match(name):
+            is_borrowed = origin == "redistribution" and has_borrowed_name(node)
+            return "forward reduction" if is_borrowed else origin
+    return None
+
+
 def _origin(node: Node, attributes: Attributes, operator: Communication) -> Origin:
     if "target_param" in attributes and "origin_fusion" in attributes:
         return "adasum"
@@ -301,13 +318,10 @@ def _origin(node: Node, attributes: Attributes, operator: Communication) -> Orig
         if any(node.attribute(key) is not None for key in ring):
             return "ring attention"
         return "pipeline" if "sr_tag" in attributes else "unknown"
+    named = named_origin(node)
+    if named is not None:
+        return named
     name = node.instance_name or ""
-    for pattern, origin in _ORIGINS:
-        if not pattern.match(name):
-            continue
-        if origin == "redistribution" and has_borrowed_name(node):
-            return "forward reduction"
-        return origin
     if node.op.startswith("_M") and "AllGather" in node.op:
         return "optimizer parallel"
     if operator.virtual:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from irtool.cluster.sources import forward_node
+from irtool.ir.collectives import named_origin
 from irtool.ir.comments import Location
 from irtool.ir.dataclass import dataclass
 from irtool.ir.finding import Finding, RelatedPlace, SourceLine
@@ -112,15 +113,18 @@ def cause_frames(node: Node) -> tuple[SourceLine, ...]:
     """The user's lines of what made a node of the compiler necessary.
 
     That is the next operator on its way that the user wrote: a gather is there for who reads it.
-    Where nobody reads it, or only the compiler does, it is who its value comes from.  What belongs
-    to a gradient is there for the same line as its forward node.
+    Where nobody reads it, or only the compiler does, and of a sum of partial results, it is who its
+    value comes from.  What belongs to a gradient is there for the same line as its forward node.
     """
     forward = forward_node(node)
     if forward is not None and forward is not node:
         frames = user_frames(forward) or cause_frames(forward)
         if frames:
             return frames
-    for following in (_users, _sources):
+    directions = (_users, _sources)
+    if named_origin(node) == "forward reduction":
+        directions = (_sources, _users)
+    for following in directions:
         seen: set[Node] = {node}
         queue: deque[Node] = deque((node,))
         while queue and len(seen) < _MOST_SEARCHED:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import irtool
 from irtool.cluster.sources import user_location
+from irtool.ir.collectives import is_collective
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
+from irtool.linting.places import located
 
 TENSOR = "<Tensor[Float32], (4, 64)>"
 LIBRARY = "/venv/site-packages/mindspore/nn/layer/basic.py"
@@ -60,6 +65,31 @@ def test_a_receive_has_the_line_of_who_takes_it() -> None:
     taken = [("Receive(%para1_x)", "", ""), ("PrimFunc_Cast(%0)", "", "")]
     assert lines_of(RELU, ("Receive(%0)", "", ""), ("PrimFunc_Exp(%1)", "", "net.py"))[1] == 3
     assert lines_of(*taken, ("PrimFunc_Exp(%1)", "", "net.py")) == [3, None, 3]
+
+
+GATHER = ("AllGather(%0) {instance name: redistribution_op_12AllGather_}", "", "")
+SUM = ("AllReduce(%0) {instance name: forward_op_12}", "", "")
+
+
+def test_a_redistribution_has_the_line_of_who_asks_for_its_layout() -> None:
+    behind = ("PrimFunc_Exp(%1)", "", "net.py")
+    assert lines_of(RELU, GATHER, behind) == [1, 3, 3]
+    assert lines_of(RELU, GATHER) == [1, 1]  # nobody asks: the operator before it
+
+
+def test_a_sum_of_partial_results_has_the_line_of_who_made_them() -> None:
+    assert lines_of(RELU, SUM, ("PrimFunc_Exp(%1)", "", "net.py")) == [1, 1, 3]
+
+
+@pytest.mark.parametrize("path", ["gpt", "mlp_semi_auto", "pipeline_run"])
+def test_findings_and_tables_tell_the_same_line_of_a_collective(path: str, samples: Path) -> None:
+    dump = irtool.load(min((samples / path).rglob("*validate*.ir")))
+    inserted = [node for node in dump.nodes() if is_collective(node)]
+    assert len(inserted) > 9
+    for node in inserted:
+        line, told = user_location(node), located(Finding("X", "info", "", subject=node)).source
+        of_finding = None if told is None else (told.path, told.line)
+        assert of_finding == (None if line is None else (line.path, line.line)), node.id
 
 
 def test_an_input_has_no_line() -> None:
