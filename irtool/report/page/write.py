@@ -91,11 +91,17 @@ def _titled(elements: Iterable[Element]) -> list[Element]:
 
 
 def _shape(elements: Sequence[Element]) -> str:
-    """``graph``: nothing but a graph; ``both``: something stands beside the text; ``text``."""
-    beside = [isinstance(item, Explorer | Picture) for item in elements]
-    if len(beside) == 1 and isinstance(elements[0], Explorer):
+    """How the page is laid out, for the stylesheet.
+
+    ``graph``: nothing but a graph; ``both``: something stands beside the text; ``wide``: a graph
+    stands between text and tables; ``text``: neither.
+    """
+    if len(elements) == 1 and isinstance(elements[0], Explorer):
         return "graph"
-    return "both" if any(beside) and not all(beside) else "text"
+    beside = [_is_beside(item, elements) for item in elements]
+    if any(beside) and not all(beside):
+        return "both"
+    return "wide" if any(isinstance(item, Explorer) for item in elements) else "text"
 
 
 # -- elements ----------------------------------------------------------------------------------
@@ -108,22 +114,79 @@ _KINDS: dict[type, str] = {
 """What the stylesheet calls each element."""
 
 
+_GRAPH_LINES = 40
+"""How many lines of text are as high as the graph (``.viewer`` in graph.css: 78 % of the window,
+900 px at most) where the window is 1,000 px high and a line 20 px."""
+_COLUMN_WIDTH = 80
+"""Characters in a line of the text that something stands beside, in a window of 1,400 px."""
+
+
+def _is_beside(element: Element, elements: Sequence[Element]) -> bool:
+    """Whether an element stands beside the text of its page.
+
+    Pictures are about as high as the facts that they show. A graph is as high as the window: text
+    that is less than half of that would leave most of its side blank, so the graph follows it over
+    the whole width.
+    """
+    if isinstance(element, Explorer):
+        return sum(map(_lines_of, _text_of(elements))) * 2 >= _GRAPH_LINES
+    return isinstance(element, Picture)
+
+
+def _text_of(elements: Sequence[Element]) -> list[Element]:
+    """What stands ahead of the first table, pictures and the graph left out."""
+    text: list[Element] = []
+    for element in elements:
+        if isinstance(element, Table):
+            break
+        if not isinstance(element, Explorer | Picture):
+            text.append(element)
+    return text
+
+
+def _lines_of(element: Element) -> int:
+    """About how many lines an element takes in a column of text."""
+    match element:
+        case Facts():
+            return _lines_of_facts(element.pairs) + bool(element.title)
+        case FindingCards():
+            return sum(
+                2 + _wrapped(item.message) + _lines_of_facts(item.facts)
+                for item in element.findings
+            )
+        case Note() | Heading():
+            return 1 + sum(map(_wrapped, element.text.split("\n")))
+        case _:
+            return 0
+
+
+def _lines_of_facts(pairs: Iterable[tuple[str, Cell]]) -> int:
+    return sum(_wrapped(f"{label} {cell_text(value)}") for label, value in pairs)
+
+
+def _wrapped(text: str) -> int:
+    return 1 + len(text) // _COLUMN_WIDTH
+
+
 def _placed(elements: Sequence[Element]) -> dict[str, str]:
     """The sections by where they stand.
 
     Text ahead of the first table, what stands beside that text, and everything else below both,
-    where tables have the whole width.
+    where a graph and tables have the whole width; the graph first, as tables lead into it.
     """
-    places: dict[str, list[str]] = {"column": [], "beside": [], "below": []}
+    places: dict[str, list[str]] = {"column": [], "beside": [], "graph": [], "below": []}
     table = 0
     for index, element in enumerate(elements):
         is_table = isinstance(element, Table)
-        if isinstance(element, Explorer | Picture):
+        if _is_beside(element, elements):
             place = "beside"
+        elif isinstance(element, Explorer):
+            place = "graph"
         else:
             place = "below" if is_table or table else "column"
         places[place].append(_section(element, index, table))
         table += is_table
+    places["below"] = places.pop("graph") + places["below"]
     return {place: "\n".join(sections) for place, sections in places.items()}
 
 

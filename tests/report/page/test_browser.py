@@ -370,12 +370,16 @@ def test_a_table_filters_and_shows_more(table: Any) -> None:
 def test_a_table_leads_to_the_graph(opened: Opened, samples: Path) -> None:
     dump = irtool.load(samples / "gpt" / "20_validate_0080.ir")
     node = next(dump.nodes(op="Softmax"))
-    table = Table("T", [Column("node")], [[Link(node.id, node_key(node))]])
+    table = Table("T", [Column("node")], [["x"]] * 30 + [[Link(node.id, node_key(node))]])
     (graph,) = graph_page(dump).elements
     assert isinstance(graph, Explorer)
     browser = opened(render_page(Report("t", Answer("a"), [table, graph])))
     click(browser, "td .link")
     assert heading(browser) == f"{node.id}  Softmax"
+    assert browser.execute_script(
+        "const { top, bottom } = document.querySelector('.viewer').getBoundingClientRect();"
+        "return top >= -1 && bottom <= innerHeight + 1"
+    )
 
 
 CENTRE = """

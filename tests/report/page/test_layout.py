@@ -107,3 +107,19 @@ def test_text_before_the_first_table_stands_beside_the_picture(
     assert facts[2] <= picture[0]
     assert facts[1] == pytest.approx(picture[1], abs=40)
     assert table[1] >= max(facts[3], picture[3])
+
+
+def test_a_graph_below_short_text_has_the_whole_width(opened: Opened, samples: Path) -> None:
+    path = str(samples / "mlp_rejected")
+    browser = opened(CliRunner().invoke(app, ["check", path, "--format", "html"]).stdout)
+    wait(browser, "return document.querySelectorAll('path.line').length")
+    text, graph = (
+        browser.execute_script(
+            "const box = document.querySelector(arguments[0]).getBoundingClientRect();"
+            "return [box.left, box.top, box.right, box.bottom]",
+            selector,
+        )
+        for selector in (".column", ".of-graph")
+    )
+    assert text[3] <= graph[1]
+    assert graph[2] - graph[0] > 0.9 * 1400

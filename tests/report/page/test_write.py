@@ -111,6 +111,24 @@ def test_pictures_and_graph_stand_beside() -> None:
     assert '<body class="text">' in page(Note("y"))
 
 
+@pytest.mark.parametrize(("lines", "place"), [(19, "below"), (20, "beside")])
+def test_a_graph_stands_beside_text_of_half_its_height(lines: int, place: str) -> None:
+    facts = Facts([(f"fact {number}", "x") for number in range(lines)])
+    text = page(facts, Table("T", [Column("n")], [[1]]), Explorer("g", {}))
+    sections = text[text.index(f'<div class="{place}">') :]
+    assert sections.index(">g</h2>") < sections.index(">T</h2>")  # tables lead into it
+    assert (text.index('<div class="below">') < text.index(">g</h2>")) is (place == "below")
+    assert f'<body class="{"both" if place == "beside" else "wide"}">' in text
+
+
+def test_long_texts_count_with_the_lines_that_they_wrap_to() -> None:
+    facts = Facts([(f"fact {number}", "x" * 80) for number in range(10)])
+    assert '<body class="both">' in page(facts, Explorer("g", {}))
+    card = FindingCard("error", "x", facts=[("a", "b")] * 2)
+    assert '<body class="both">' in page(FindingCards("", [card] * 4), Explorer("g", {}))
+    assert '<body class="wide">' in page(FindingCards("", [card] * 3), Explorer("g", {}))
+
+
 def test_a_page_without_a_graph_does_not_carry_its_script() -> None:
     assert len(page(Note("y"))) < 20_000 < len(page(Explorer("g", {})))
 

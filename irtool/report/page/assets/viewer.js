@@ -18,7 +18,10 @@ function startGraph(place, data) {
   const viewer = new Viewer(place, model);
   return {
     has: (key) => model.byKey.has(key),
-    show: (key) => viewer.visit(valueAt(model.byKey, key), true),
+    show: (key) => {
+      viewer.visit(valueAt(model.byKey, key), true);
+      place.scrollIntoView({ block: "nearest" });
+    },
   };
 }
 
