@@ -147,7 +147,7 @@ def cost_answered(asked: CostQuestion) -> Answered[CostView]:
         step_cost(structure_of(dump, parallel), report, chosen), report, file.path, options.limit
     )
     if parallel.stages > 1 and file_facts.is_folder(path):
-        view, dump = _slowest(path, parallel, chosen, graph, (view, dump))
+        view, dump = _slowest(path, parallel, chosen, graph, file, (view, dump))
     if measured is not None:
         ran = graph_that_ran(path or file.path, rank, graph)
         joined = _joined(measured, path or file.path, chosen, ran)
@@ -233,11 +233,12 @@ def _slowest(
     context: ParallelContext,
     machine: Machine,
     graph: int | None,
+    file: InputFile,
     read: tuple[CostView, Dump],
 ) -> tuple[CostView, Dump]:
     """The slowest stage of those that left a begin dump, with all of them, and its dump.
 
-    ``read``: what was read first, for a folder with one stage.
+    ``file`` and ``read``: what was read first, for a folder with one stage.
     """
     from irtool.cli.inputs.stages import begins_of
     from irtool.planning.cost.structure import structure_of
@@ -245,7 +246,7 @@ def _slowest(
     from irtool.report.cost import CostView
 
     made: list[tuple[float, int, CostView, Dump]] = []
-    for stage, dump in begins_of(path, context, graph).items():
+    for stage, dump in begins_of(path, context, graph, file).items():
         own = replace(context, rank=stage * context.stage_size)
         report = check(dump, own)
         if report.operators:

@@ -22,6 +22,7 @@ class Figures:
         devices: how many.
         ranks: whose dumps there are.
         stages: of the pipeline.
+        stage: the one whose step is predicted.
         micro_batches: of a step.
         axes: sizes of the device matrix that most operators use.
         parameters: elements of all trained weights of the first rank's stage.
@@ -36,6 +37,7 @@ class Figures:
     devices: int | None = None
     ranks: tuple[int, ...] = ()
     stages: int | None = None
+    stage: int | None = None
     micro_batches: int | None = None
     axes: tuple[int, ...] = ()
     parameters: int | None = None
@@ -77,6 +79,7 @@ def figures_of_begin(subject: Subject) -> Figures:
         devices=None if context is None or _is_guess(subject, "device_num") else context.devices,
         ranks=subject.run.ranks,
         stages=None if context is None or _is_guess(subject, "pipeline_stages") else context.stages,
+        stage=None if context is None else context.stage,
         axes=max(axes, key=lambda one: axes[one], default=()),
         parameters=parameters,
         seconds=shares,

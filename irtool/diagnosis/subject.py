@@ -185,7 +185,7 @@ class Subject:
         parallel = self.context.parallel
         if parallel is None:
             raise CannotJudge(
-                "nobody says for how many devices this was compiled (--devices, or --context FILE)"
+                "the number of devices is not known: pass --devices, or --context FILE"
             )
         return parallel
 

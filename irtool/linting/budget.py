@@ -276,7 +276,7 @@ def _value(
         return estimate.peak_bytes
     if name == "step_seconds":
         if begin is None or parallel is None:
-            raise _Missing("there is no begin dump, or nobody says how many devices there are")
+            raise _Missing("there is no begin dump, or the number of devices is not known")
         report = check(begin, parallel)
         cost = step_cost(structure_of(begin, parallel), report, machine)
         if not report.operators or cost.unknown:
@@ -376,11 +376,11 @@ def _absent(limit: Limit, builds: Sequence[Measured]) -> tuple[str, str]:
         ranks = {rank for row in builds for rank in (row.rank, *row.alike) if rank is not None}
         if ranks:
             return f"{reason}, only of ranks {ranks_text(sorted(ranks))}", _ALL_RANKS
-        return f"{reason}: nobody says whose dump it is", f"say it: --rank {limit.rank}"
+        return f"{reason}: the rank of the dump is not known", f"pass it: --rank {limit.rank}"
     stages = {row.stage for row in builds if row.stage is not None}
     if stages:
         return f"{reason}, only of stages {ranks_text(sorted(stages))}", _ALL_RANKS
-    return f"{reason}: nobody says of which stage the dumps are", _STAGES
+    return f"{reason}: the stage of the dumps is not known", _STAGES
 
 
 def _why_unjudged(limit: Limit, new: Measured, golden: Measured | None) -> tuple[str, str] | None:

@@ -96,7 +96,7 @@ class LogFinding(AnswerObject, frozen=True, kw_only=True):
     meaning: Annotated[str | None, doc("what it means and what to do")]
     next: Annotated[
         str | None,
-        doc("a command; `DUMPS` in it stands for the folder of the dumps, where nobody knows it"),
+        doc("a command; `DUMPS` in it stands for the folder of the dumps, where it is not known"),
     ]
     reference: Annotated[str | None, doc("where the meaning is said")]
 
@@ -239,7 +239,7 @@ def _card(finding: LoggedFinding) -> FindingCard:
 
 
 def _facts(finding: LoggedFinding) -> list[tuple[str, Cell]]:
-    facts: list[tuple[str, Cell]] = [("at", _place(finding))]
+    facts: list[tuple[str, Cell]] = [("where", _place(finding))]
     if finding.role == "unknown" or finding.message not in finding.statement:
         facts += [("log", shortened(line, _WIDTH)) for line in finding.statement.split("\n")[:1]]
     if finding.source is not None:

@@ -373,7 +373,9 @@ def _slower_table(step: MeasuredStep, place: int, limit: int | None) -> Table:
         ]
         for operator in step.slower_in(place)
     ]  # fmt: skip
-    title = f"What made step {step.profile.steps[place].name}, the slowest, longer than usual"
+    steps = step.profile.steps
+    after = " after the first" if steps[0].wall > steps[place].wall else ""  # which warms up
+    title = f"What made step {steps[place].name}, the slowest{after}, longer than usual"
     return Table(title, columns, rows, noun="operator", most=rows_shown(limit, _SLOWER_ROWS))
 
 

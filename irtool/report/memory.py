@@ -282,7 +282,7 @@ class ServerWeight(AnswerObject, frozen=True, kw_only=True):
 class RankPeak(AnswerObject, frozen=True, kw_only=True):
     """What each of some ranks with equal graphs holds."""
 
-    rank: Annotated[int | None, doc("whose dump was read; null: nobody says")]
+    rank: Annotated[int | None, doc("whose dump was read; null: not known")]
     ranks: Sequence[int]
     stage: int | None
     path: str
@@ -301,7 +301,7 @@ class MemoryAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag
     """
 
     path: Annotated[str, doc("the dump")]
-    rank: Annotated[int | None, doc("null: nobody says")]
+    rank: Annotated[int | None, doc("null: not known")]
     stage: int | None
     limit: Annotated[int | None, doc("bytes of `--limit`")]
     fits: Annotated[
@@ -317,7 +317,7 @@ class MemoryAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag
     workspace: Annotated[ByteInterval, doc("of kernels")]
     fusion: Annotated[ByteInterval, doc("buffers of fused collectives")]
     order_error: Annotated[
-        int, doc("by how much the peak may be off, as the order is worked out from validate")
+        int, doc("by how much the peak may be off, as the order is derived from the validate dump")
     ]
     device: Annotated[ByteInterval, doc("all that a device holds at the peak")]
     account: Annotated[
@@ -638,8 +638,8 @@ def _order_facts(one: RankMemory) -> Iterator[tuple[str, str]]:
         return
     text = {
         "recorded": f"as recorded by {order.path}",
-        "graph_build": f"worked out from what the backend built, {order.path}",
-        "validate": "worked out from validate, of which a backend may launch much otherwise",
+        "graph_build": f"derived from the graph that the backend built, {order.path}",
+        "validate": "derived from the validate dump; the backend may launch in another order",
     }[order.source]
     yield "order", text
     if order.why:

@@ -190,7 +190,7 @@ def findings(result: Findings) -> Document:
     from irtool.report.findings.text import summary_text
 
     first, *rest = summary_text(result).splitlines()
-    columns = [Column("severity"), Column("code"), Column("at"), Column("message"), Column("fix")]
+    columns = [Column(title) for title in ("severity", "code", "where", "message", "fix")]
     rows = [
         (item.severity, item.code, f"{item.file}:{item.line}", item.message, item.fix or "")
         for item in by_severity(result.items)

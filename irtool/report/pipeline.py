@@ -8,7 +8,7 @@ from typing import Annotated
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
 from irtool.cluster.matching import shape_text
-from irtool.cluster.pipeline import Pipeline, Stage
+from irtool.cluster.pipeline import ONE_STAGE, Pipeline, Stage
 from irtool.cluster.pipeline.advice import Advice
 from irtool.cluster.pipeline.cut import Cut
 from irtool.cluster.pipeline.measured import MeasuredStage
@@ -286,7 +286,9 @@ def pipeline_report(view: PipelineView, is_page: bool = False) -> Report:
     elements: list[Element] = [Facts(list(_facts(view)))]
     if is_page and pipeline.stage_count > 1 and any(one.schedule for one in pipeline.stages):
         elements.append(_timeline_picture(pipeline))
-    elements += [Note(f"note: {text}") for text in pipeline.limits]
+    # that there is one stage alone is the headline
+    notes = [text for text in pipeline.limits if text != ONE_STAGE]
+    elements += [Note(f"note: {text}") for text in notes]
     elements += [first_rows(table, view.rows, USUAL_ROWS) for table in _tables(pipeline)]
     if view.measured:
         elements.append(first_rows(_measured_table(view.measured), view.rows, USUAL_ROWS))

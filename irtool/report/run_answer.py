@@ -16,7 +16,7 @@ class ContextValue(AnswerObject, frozen=True, kw_only=True):
     """A value of the parallel context, and where it comes from."""
 
     value: Annotated[Json, doc("as MindSpore's setting has it")]
-    origin: Annotated[Source, doc("`assumed`: nobody says it, and MindSpore's default is taken")]
+    origin: Annotated[Source, doc("`assumed`: stated nowhere, MindSpore's default is taken")]
     path: Annotated[str | None, doc("the file that says it")]
     what: Annotated[str | None, doc("what in it says so")]
 

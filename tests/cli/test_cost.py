@@ -56,8 +56,10 @@ def test_axes_hold_all_communication(capsys: pytest.CaptureFixture[str], samples
 def test_of_a_pipeline_the_slowest_stage_is_shown(
     capsys: pytest.CaptureFixture[str], samples: Path
 ) -> None:
-    status, out, _ = run(capsys, samples / "pipeline_run", "-f", "json")
+    status, out, err = run(capsys, samples / "pipeline_run", "-f", "json")
     assert status == 0
+    assert err.count("reads ") == 2  # the dump of the first stage once, and those of the others
+    assert "also reads the begin dumps of stage 1" in err
     found = json.loads(out)
     seconds = [stage["seconds"] for stage in found["stages"]]
     assert len(seconds) == 2

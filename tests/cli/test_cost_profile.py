@@ -106,6 +106,9 @@ def test_what_made_a_step_slow(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert first["seconds"] - first["usual"] == pytest.approx(0.020, rel=0.1)
     main(["cost", str(RUN), "--profile", str(slow)])
     assert "What made step 2, the slowest, longer than usual" in capsys.readouterr().out
+    main(["cost", str(RUN), "--profile", str(PROFILE)])  # its first step warms up, and takes 31 ms
+    told = capsys.readouterr().out
+    assert "What made step 1, the slowest after the first, longer than usual" in told
 
 
 def test_measured_time_by_cause(capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,6 +78,7 @@ def test_no_pipeline_is_an_answer_too(irtool: Run) -> None:
     ran = irtool("samples/gpt/20_validate_0080.ir")
     assert ran.status == 0
     assert "no pipeline: one stage" in ran.output
+    assert "note:" not in ran.output  # the headline says it
 
 
 def test_a_receive_without_its_send_is_a_finding(irtool: Run, tmp_path: Path) -> None:

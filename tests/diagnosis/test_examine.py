@@ -185,6 +185,12 @@ def test_a_rank_whose_folder_is_empty_is_a_failed_node(samples: Path, tmp_path: 
     assert [(item["task"], item["rank"]) for item in found] == [("failed-node", 1)]
 
 
+@pytest.mark.parametrize(("run", "stage"), [("pipeline_run", " on stage 0"), ("gpt", "")])
+def test_the_step_of_a_pipeline_names_its_stage(run: str, stage: str, samples: Path) -> None:
+    told = CliRunner().invoke(app, ["doctor", str(samples / run)]).stdout
+    assert f" µs{stage} as predicted for Ascend 910B" in told
+
+
 def test_without_another_run_losses_and_precision_are_not_judged(samples: Path) -> None:
     told = made(samples / "pipeline_2_stages", status=0)
     why = {item["task"]: item["why"] for item in told["not_judged"]}

@@ -12,7 +12,7 @@ from irtool.cli.inputs.begin import BEGIN, context_of, find_begin
 from irtool.cli.inputs.cluster import VALIDATE, Asked, read_cluster
 from irtool.cli.inputs.dumps import read_statements
 from irtool.cli.inputs.memory import RankDump, layout_of
-from irtool.cli.report import Failure, report_problems
+from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.context.evidence import evidence_beside
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
@@ -20,6 +20,7 @@ from irtool.cluster.ranks import Cluster
 from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
+from irtool.ir.units import numbered_text
 from irtool.sharding.network.context import ParallelContext
 from irtool.syntax import file_facts
 from irtool.syntax.run import load_run
@@ -99,13 +100,16 @@ def read_run(
     return Inputs(context, known, begins, cluster, notes)
 
 
-def begins_of(path: str, context: ParallelContext, graph: int | None) -> Stages:
+def begins_of(
+    path: str, context: ParallelContext, graph: int | None, file: InputFile | None = None
+) -> Stages:
     """A begin dump that an option names; of a run folder those of all stages.
 
     Args:
         path: a begin dump or a run folder.
         context: of the run.
         graph: number of the compilation; None: the largest training one.
+        file: its begin dump, where it was looked for before.
 
     Returns:
         Dumps by stage.
@@ -113,7 +117,7 @@ def begins_of(path: str, context: ParallelContext, graph: int | None) -> Stages:
     Raises:
         Failure: there is no such dump.
     """
-    return _stages(path, find_begin(path, None, graph), context, graph)
+    return _stages(path, file or find_begin(path, None, graph), context, graph)
 
 
 def _stages(path: str, file: InputFile, context: ParallelContext, graph: int | None) -> Stages:
@@ -128,6 +132,9 @@ def _stages(path: str, file: InputFile, context: ParallelContext, graph: int | N
             begin = compilation.file(BEGIN)
             if begin is not None and rank < context.devices:
                 by_stage.setdefault(rank // context.stage_size, begin.path)
+        others = sorted(stage for stage, begin in by_stage.items() if begin != file.path)
+        if others:
+            note(f"also reads the begin dumps of {numbered_text('stage', others)}")
     return {stage: _read(source) for stage, source in by_stage.items()}
 
 

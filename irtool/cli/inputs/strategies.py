@@ -163,7 +163,7 @@ def _predicted(path: str) -> StrategyFile:
         raise Failure(failure.message, path, hint=hint, code=failure.code) from None
     dumps = {context.stage: dump}
     if context.stages > 1:
-        dumps = dict(begins_of(path, context, None))
+        dumps = dict(begins_of(path, context, None, file))
         lacking = [stage for stage in range(context.stages) if stage not in dumps]
         if lacking:
             message = f"no begin dump of pipeline stage {lacking[0]} is here"

@@ -43,6 +43,9 @@ from irtool.ir.phases import Phase
 from irtool.ir.units import numbered_text
 from irtool.ir.whole import WholeNode
 
+ONE_STAGE = "there is one stage: no pipeline"
+"""The limit of an answer about a run without a pipeline."""
+
 
 @dataclass(frozen=True, eq=False)
 class StageInput:
@@ -476,7 +479,7 @@ def _limits(stages: Sequence[Stage], count: int, missing: Sequence[int], chunks:
             f"no dump of {which}: balance, the simulated bubble and the best cut need all"
         )
     if count < 2:
-        limits.append("there is one stage: no pipeline")
+        limits.append(ONE_STAGE)
     unknown = sorted({op for one in stages for op in one.work.unknown})
     if unknown:
         limits.append(f"operations of {', '.join(unknown)} are not known: timed by their bytes")

@@ -139,7 +139,7 @@ def _left_to_python(
     return diagnosis(
         TASK,
         "error",
-        f"MindSpore refuses {finding.op}{more}: it is given a tensor whose shape nobody knows"
+        f"MindSpore refuses {finding.op}{more}: it is given a tensor whose shape is not known"
         f"{INTERPRETED}",
         subject.command("parse", checked.dump.path, "--where", f"line == {node.line}"),
         rank=rank,

@@ -167,7 +167,7 @@ def _facts(item: Difference, begin: str, actual: str) -> list[tuple[str, str]]:
         facts.append(("parameter", item.parameter))
     for node, path in ((item.begin, begin), (item.node, actual)):
         if node is not None:
-            facts.append(("at", f"{path}:{node.line} {node.id} {node.op}"))
+            facts.append(("where", f"{path}:{node.line} {node.id} {node.op}"))
     location = item.begin.location if item.begin is not None else None
     if source := location_text(location):
         facts.append(("source", source))

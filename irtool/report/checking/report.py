@@ -292,7 +292,7 @@ def _card(view: CheckView, group: FindingGroup) -> FindingCard:
     facts: list[tuple[str, Cell]] = []
     if finding.line:
         place = f"{finding.file}:{finding.line}{_others(group)}"
-        facts.append(("at", place if node is None else Link(place, node_key(node))))
+        facts.append(("where", place if node is None else Link(place, node_key(node))))
     if node is not None:
         facts.append(("statement", _statement(node)))
         if node.scope:

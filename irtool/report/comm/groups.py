@@ -143,7 +143,7 @@ class Communication(AnswerObject, frozen=True, kw_only=True):
     parameter: Annotated[str | None, doc("whose value or gradient it is")]
     peer: Annotated[int | None, doc("of a Send or Receive: the other rank")]
     tag: Annotated[int | None, doc("of a Send or Receive: its `sr_tag`")]
-    conditional: Annotated[bool, doc("it stands behind control flow: nobody knows if it runs")]
+    conditional: Annotated[bool, doc("it stands behind control flow: whether it runs is not known")]
     line: Annotated[int, doc("of the dump")]
     source: Annotated[str | None, doc("the user's line of Python; null: the dump prints none")]
 

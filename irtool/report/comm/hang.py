@@ -126,7 +126,7 @@ class BlockedMember(AnswerObject, frozen=True, kw_only=True):
     rank: int
     state: Annotated[
         MemberState,
-        doc("in this collective, in another one, in none (it is through), or nobody knows"),
+        doc("in this collective, in another one, in none (it is through), or not known"),
     ]
     node: Annotated[str | None, doc("what it waits in; null: nothing")]
     op: str | None
@@ -185,7 +185,7 @@ class GraphDifference(AnswerObject, frozen=True, kw_only=True):
 class HangAnswer(
     RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.comm.hang/1"
 ):
-    """Does the run hang? All ranks' communications are played in launch order."""
+    """Does the run hang? All ranks' communications are simulated in launch order."""
 
     path: Annotated[str, doc("what was read")]
     order: PlayedOrder
@@ -423,10 +423,10 @@ def _answer_text(report: HangReport) -> str:
 def _facts(report: HangReport) -> list[tuple[str, str]]:
     facts = [
         ("ranks", ranks_fact(report.ranks, report.devices, report.is_exact)),
-        ("played", f"{plural(report.played, 'communication')} in launch order"),
+        ("simulated", f"{plural(report.played, 'communication')} in launch order"),
     ]
     if report.odd_ranks:
-        facts.append(("odd", numbered_text("rank", report.odd_ranks)))
+        facts.append(("diverging", numbered_text("rank", report.odd_ranks)))
     if report.blocked is not None:
         facts.append(("blocked", _blocked_text(report.blocked)))
     if report.stuck:

@@ -290,12 +290,12 @@ def loss_elements(comparison: LossComparison, is_page: bool) -> Iterator[Element
         comparison: of two runs' losses.
         is_page: whether pictures are seen; text draws the differences as one line of bars.
     """
-    if is_page:
+    if is_page and len(comparison.steps) > 1:  # one point is no curve: the table tells it
         yield Picture("Loss", losses_chart(comparison), "The loss of both runs by step.")
         yield Picture(
             "Difference", difference_chart(comparison), "The absolute difference by step."
         )
-    elif any(comparison.deltas):
+    elif not is_page and any(comparison.deltas):
         bars = sparkline([abs(delta) for delta in comparison.deltas])
         yield Facts([("difference", bars)])
     rows = _other_rows(comparison)

@@ -91,12 +91,14 @@ def _figures(examination: Examination) -> Iterator[tuple[str, Cell]]:
     if figures.step is not None:
         largest = sorted(figures.seconds.items(), key=lambda pair: -pair[1])[:4]
         causes = ", ".join(f"{cause} {seconds_text(seconds)}" for cause, seconds in largest)
-        yield "step", f"{seconds_text(figures.step)} as predicted for {figures.target}: {causes}"
+        stage = f" on stage {figures.stage}" if (figures.stages or 1) > 1 else ""
+        predicted = f"{seconds_text(figures.step)}{stage} as predicted for {figures.target}"
+        yield "step", f"{predicted}: {causes}"
     if figures.communication is not None:
         yield "communication", f"{share_text(figures.communication)} of the step"
     if figures.peak is not None:
         buffers = figures.communicators
-        part = f", of it {bytes_text(buffers)} buffers of communicators" if buffers else ""
+        part = f", of which {bytes_text(buffers)} are communicator buffers" if buffers else ""
         yield "memory", f"{bytes_text(figures.peak)} at the peak{part}"
 
 

@@ -67,7 +67,7 @@ class ToldFinding(AnswerObject, frozen=True, kw_only=True):
     command: Annotated[str | None, doc("the command to type next")]
     related: Sequence[RelatedPlace]
     ranks: Annotated[
-        Sequence[int], doc("all that it holds for; empty where nobody says whose dump it is")
+        Sequence[int], doc("all that it holds for; empty where the rank of the dump is not known")
     ]
     fingerprint: Annotated[str, doc("what baselines rest on")]
     suppressed: Annotated[

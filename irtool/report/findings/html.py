@@ -57,7 +57,7 @@ def _graph(findings: Findings, dump: Dump, command: str) -> form.Explorer:
 
 def _shown(group: Alike, names: dict[str, str]) -> form.FindingCard:
     finding = group.first
-    facts: list[tuple[str, str | form.Link]] = [("at", _place(finding))]
+    facts: list[tuple[str, str | form.Link]] = [("where", _place(finding))]
     if finding.statement:
         facts.append(("statement", finding.statement.strip()))
     if finding.source is not None:

@@ -210,6 +210,16 @@ def test_text_has_a_line_of_bars_where_a_page_has_pictures() -> None:
     assert text.answer.details == page.answer.details != []
 
 
+@pytest.mark.parametrize(("steps", "pictures"), [(1, 0), (2, 2)])
+def test_one_step_is_no_curve(steps: int, pictures: int, tmp_path: Path) -> None:
+    path = tmp_path / "loss.csv"
+    path.write_text("step,loss\n" + "".join(f"{step},2.0\n" for step in range(steps)))
+    losses = compare_losses(read_loss(str(path)), read_loss(str(path)))
+    page = losses_report(losses, is_page=True)
+    assert sum(isinstance(item, Picture) for item in page.elements) == pictures
+    assert len(tables(page)["Loss by step"].rows) == steps
+
+
 # -- sentences -------------------------------------------------------------------------------------
 
 
