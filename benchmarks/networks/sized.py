@@ -24,6 +24,7 @@ STYLES: dict[str, dict[str, Any]] = {
         "rms": True, "bias": False, "form": "BNSD", "sparse": 0, "rotary": True, "feed": "swiglu",
         "sequence": False, "mint": False, "recompute": "", "excluded": {},
     },
+    "encoder": {},
 }  # fmt: skip
 COMMON = {
     "kind": "decoder", "tile": True, "dropout": False, "tied": False, "stages": 1,
@@ -48,6 +49,7 @@ def sizes_of(text: str) -> dict[str, int]:
 
 def drawn(style: str, given: dict[str, int], devices: int, draw: random.Random) -> Any:
     """The network, of a form that ``compile.py`` compiles."""
+    import encoders
     import formers
     import mindspore as ms
     import transformers
@@ -60,7 +62,8 @@ def drawn(style: str, given: dict[str, int], devices: int, draw: random.Random) 
         setattr(sizes, name, number)
     sizes.hidden = sizes.heads * sizes.head
     own = {**COMMON, **STYLES[style], "layers": given["layers"]}
-    model = formers.Model if style == "former" else transformers.Model
+    models: dict[str, Any] = {"former": formers.Model, "encoder": encoders.Encoder}
+    model = models.get(style, transformers.Model)
 
     def network() -> Any:
         loss = transformers.TokenLoss(model(mesh, sizes, own), mesh, sizes)

@@ -76,19 +76,45 @@ class _Repeater:
         self.network: Network = network_of(self.dump)
         self.last = self.layers.count - 1
         self.declared = {item.name: item for item in self.dump.parameters}
-        self.layer: dict[Node, int] = {}
-        for graph in self.network.forward_graphs:
-            for node in graph.nodes:
-                prefix, _, number = layer_of_scope(node.scope).rpartition(".")
-                is_own = prefix == self.layers.prefix and number.isdecimal()
-                if is_own and not node.is_return and primitive(node) not in _ORDER:
-                    self.layer[node] = int(number)
+        self.layer = self._layers()
         self._loads()
         if any(node.graph is not self.layers.graph for node in self.layer):
             raise CannotPlan(
                 "its layers are cells that are compiled once and called (lazy_inline), which can't "
                 "be repeated: compile the small network without"
             )
+
+    def _layers(self) -> dict[Node, int]:
+        """Forward nodes of layers, with the number of each.
+
+        Code that MindSpore compiles once for equal cells bears the scope of the first of them in
+        all of them, or none; but no layer reads a later one, and what is computed of a layer for
+        the same layer is a part of it.
+        """
+        latest: dict[Node, int] = {}
+        own: dict[Node, int] = {}
+        order = [node for graph in self.network.forward_graphs for node in graph.nodes]
+        for node in order:
+            if node.is_return or primitive(node) in _ORDER:
+                continue
+            numbers = [
+                latest[item] for item in self.network.inputs[node]
+                if isinstance(item, Node) and item in latest
+            ]  # fmt: skip
+            prefix, _, number = layer_of_scope(node.scope).rpartition(".")
+            if prefix == self.layers.prefix and number.isdecimal():
+                own[node] = max(int(number), *numbers, 0)
+                latest[node] = own[node]
+            elif numbers:
+                latest[node] = max(numbers)
+        first: dict[Node, int] = {}
+        for node in reversed(order):
+            users = (use.node for use in self.network.users_of(node))
+            numbers = [first[user] for user in users if user in first]
+            if node in own or numbers:
+                first[node] = own[node] if node in own else min(numbers)
+        between = {node: number for node, number in latest.items() if first.get(node) == number}
+        return {node: {**own, **between}[node] for node in order if node in own or node in between}
 
     def _loads(self) -> None:
         """A weight that one layer alone loads is loaded in it, whatever its scope."""

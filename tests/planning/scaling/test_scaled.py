@@ -9,6 +9,7 @@ import pytest
 
 import irtool
 from irtool.ir.dump import Dump
+from irtool.ir.graph import GraphParameter
 from irtool.planning.scaling.scaled import Scaled, scaled
 from irtool.planning.search.operator_candidates import CannotPlan
 
@@ -151,3 +152,21 @@ def test_heads_of_values_grow_with_those_of_queries() -> None:
     for node in found.dump.nodes("FlashAttentionScore"):
         assert node.output_type is not None
         assert node.output_type.tensors[-1][1] == (16, 16, 32, 64)
+
+
+def test_code_that_equal_cells_share_belongs_to_the_layer_that_it_computes_of() -> None:
+    """GeLU and the heads' Transposes of the second layer bear the scope of the first."""
+    small = packed("encoder")
+    shared = [node for node in small.nodes("GeLU") if "0-Block" in node.scope]
+    assert len(shared) == len(list(small.nodes("GeLU"))) == 2
+    found = scaled(small, {"layers": 5}).dump
+    for op, a_layer in (("GeLU", 1), ("BatchMatMul", 2), ("Transpose", 4), ("Softmax", 1)):
+        assert len(list(small.nodes(op))) == 2 * a_layer, op
+        assert len(list(found.nodes(op))) == 5 * a_layer, op
+    read = {
+        source.name
+        for node in found.nodes("Load")
+        for source in node.inputs
+        if isinstance(source, GraphParameter) and source.name.endswith("wide.weight")
+    }
+    assert read == {f"network.blocks.{layer}.wide.weight" for layer in range(5)}
