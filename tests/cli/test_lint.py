@@ -239,6 +239,13 @@ def test_the_context_of_a_run_folder_counts_for_its_ranks(
     assert {each["code"] for each in report["findings"]} == {"PIP002"}
 
 
+def test_rules_about_stages_lack_nothing_where_there_is_one(
+    samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = run(capsys, str(samples / "hang_one_strategy"), "--format", "json")[1]
+    assert "devices" not in {each["need"] for each in json.loads(out)["silent"]}
+
+
 @pytest.mark.parametrize("code", ["GAT", "GAT001", "more-collectives"])
 def test_rules_of_the_gate_are_not_for_lint(
     here: Path, capsys: pytest.CaptureFixture[str], code: str

@@ -6,7 +6,6 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.linting.facts import DumpFacts, RunFacts
 from irtool.linting.places import user_frames
-from irtool.linting.rule import Lacking
 
 
 def stage_of(rank: int, devices: int, stages: int) -> int:
@@ -27,16 +26,17 @@ def one_a_stage(run: RunFacts) -> dict[int, tuple[int, DumpFacts]]:
         run: the ranks whose dumps there are, each with its parallel context.
 
     Returns:
-        A rank and its facts by stage, without stages that have no dump.
+        A rank and its facts by stage, without stages that have no dump; nothing where the run is no
+        pipeline.
 
     Raises:
-        Lacking: nobody says how many devices and stages there are.
+        Lacking: nobody says how many devices and stages there are (by ``parallel``).
     """
     by_stage: dict[int, tuple[int, DumpFacts]] = {}
     for rank, facts in run.dumps.items():
         parallel = facts.parallel
         if parallel.stages < 2:
-            raise Lacking("devices", "no pipeline_stages above 1 in the context")
+            return {}
         stage = stage_of(rank, parallel.devices, parallel.stages)
         by_stage.setdefault(stage, (rank, facts))
     return by_stage
