@@ -120,13 +120,14 @@ def seconds_text(seconds: float | None) -> str:
     return f"{_three_digits(seconds / scale)} {name}"
 
 
-def share_text(share: float | None) -> str:
+def share_text(share: float | None, *, signed: bool = False) -> str:
     """``37.5 %`` for 0.375; ``?`` for an unknown share.
 
     Args:
         share: a part of one.
+        signed: whether a gain shows its plus, as a change does: ``+37.5 %``.
     """
-    return UNKNOWN if share is None else f"{100 * share:.1f} %"
+    return UNKNOWN if share is None else f"{100 * share:{'+' if signed else ''}.1f} %"
 
 
 def operations_text(operations: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from irtool.ir.units import plural, quantity_text
+from irtool.ir.units import plural, quantity_text, share_text
 from irtool.linting.budget import MEANINGS, MEASURES, UNITS, Limit, Measure
 from irtool.linting.trend import Build, growth, largest_rise
 from irtool.report.model import Amount, Answer, Column, Element, Picture, Report, Table
@@ -94,12 +94,14 @@ def _note(builds: Sequence[Build], measure: Measure, limit: float | None) -> str
     before = builds[-2].most(measure) if len(builds) > 1 else None
     if last is not None and before:
         more = growth(before, last)
-        change = f"{more:+.1%} since" if abs(more) >= _LEAST_CHANGE else "as"
+        change = f"{share_text(more, signed=True)} since" if abs(more) >= _LEAST_CHANGE else "as"
         parts.append(f"{change} {shortened(_name(builds[-2]), 12)}")
     rise = largest_rise(builds[:-1], measure)  # the last one is told anyway
     if rise is not None:
         build, more = rise
-        parts.append(f"rose most in {shortened(_name(build), 12)} ({more:+.1%})")
+        parts.append(
+            f"rose most in {shortened(_name(build), 12)} ({share_text(more, signed=True)})"
+        )
     if limit is not None:
         parts.append(f"at most {quantity_text(limit, unit)}")
     return f"{', '.join(parts)}: {MEANINGS[measure]}"

@@ -481,7 +481,7 @@ def test_a_trend_names_the_build_in_which_a_measure_rose_most(rise: int, is_told
         Build(name, (Measured(0, 0, {"statements": count}, {}),)) for name, count in counts.items()
     ]
     notes = str(trend_report(builds, ()).elements)
-    assert ("rose most in ffffffffff (+1.0%)" in notes) == is_told
+    assert ("rose most in ffffffffff (+1.0 %)" in notes) == is_told
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,8 @@ def test_a_time_reads_back_to_what_it_was(seconds: float) -> None:
 
 
 def test_shares_have_one_decimal() -> None:
+    assert share_text(0.375, signed=True) == "+37.5 %"
+    assert share_text(-0.01, signed=True) == "-1.0 %"
     texts = [share_text(share) for share in (None, 0.0, 0.0004, 0.0006, 0.375, 1.0)]
     assert texts == ["?", "0.0 %", "0.0 %", "0.1 %", "37.5 %", "100.0 %"]
 

@@ -189,7 +189,15 @@ def communication(
 def forward_and_backward(
     op: str, ranks: tuple[int, ...], size: int, machine: Machine, *, gradient: bool
 ) -> list[Communication]:
-    """A forward collective, and what its gradient communicates if it has one."""
+    """A forward collective, and what its gradient communicates if it has one.
+
+    Args:
+        op: the collective.
+        ranks: of its group.
+        size: bytes of the whole tensor on one rank, the larger of input and output.
+        machine: prices both.
+        gradient: whether the operator has one.
+    """
     collectives = [communication(op, "forward", ranks, size, machine)]
     back = GRADIENT_OF.get(op)
     if gradient and back is not None:

@@ -68,7 +68,12 @@ def _axes(tensor: AxesOf) -> list[int]:
 
 
 def exponents_of(form: Form, values: Ints) -> tuple[int, list[int] | None]:
-    """Operations uncut, and by axis how often a cut in two halves them; None: not so simple."""
+    """Operations uncut, and by axis how often a cut in two halves them; None: not so simple.
+
+    Args:
+        form: how the operator's tensors lie, by axes.
+        values: into how many parts each axis is cut: a row for each strategy.
+    """
     count = values.shape[1]
     ones = np.ones((1, count), dtype=np.int64)
     halves = ones + np.eye(count, dtype=np.int64)

@@ -156,7 +156,14 @@ def held_of_form(structure: Structure, node: Node, slices: Slices) -> Floats | N
 def own_seconds(
     structure: Structure, node: Node, candidates: Candidates, machine: Machine
 ) -> tuple[Floats, Floats]:
-    """Seconds of what an operator computes, and of what it communicates, by candidate."""
+    """Seconds of what an operator computes, and of what it communicates, by candidate.
+
+    Args:
+        structure: the network.
+        node: the operator.
+        candidates: its strategies.
+        machine: prices them.
+    """
     call = structure.calls[node].call.call
     gradient, back = node in structure.with_gradient, structure.communicates_back(node)
 
@@ -175,7 +182,13 @@ def own_seconds(
 
 
 def own_bytes(structure: Structure, node: Node, candidates: Candidates) -> Floats:
-    """Bytes that count as kept with an operator, by candidate."""
+    """Bytes that count as kept with an operator, by candidate.
+
+    Args:
+        structure: the network.
+        node: the operator.
+        candidates: its strategies.
+    """
     held = kept_bytes if structure.counts_all else carried_bytes
 
     def of_form(slices: Slices) -> Rows | None:
