@@ -218,6 +218,14 @@ def test_complex_numbers_differ_in_their_imaginary_part() -> None:
     assert measure_arrays(left, np.conj(left)).error == pytest.approx(2**0.5)
 
 
+def test_real_numbers_have_no_imaginary_part_beside_complex_ones() -> None:
+    real = np.array([3.0, 0.0], np.float32)
+    measure = measure_arrays(real, np.array([3.0, 4.0j], np.complex64))
+    assert measure.error == pytest.approx(4 / 5)
+    assert (measure.left, measure.right) == (pytest.approx(3.0), pytest.approx(5.0))
+    assert measure_arrays(real.astype(np.complex64), real).error == 0.0
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 @pytest.mark.parametrize("name", ["x.npy", "x.pt", "x.npz", "x.safetensors"])
 def test_a_pipe_is_no_payload_and_no_hang(tmp_path: Path, name: str) -> None:
