@@ -17,6 +17,7 @@ from irtool.compare.tensors.formats import payload
 from irtool.compare.tensors.formats.payload import BadPayload, numbers, read_array
 from irtool.compare.tensors.formats.plain import read_plain
 from irtool.compare.tensors.measuring import figures, values
+from irtool.compare.tensors.measuring.measure import Sides, measure_all
 from irtool.compare.tensors.measuring.values import (
     BLOCK,
     measure_arrays,
@@ -218,12 +219,16 @@ def test_complex_numbers_differ_in_their_imaginary_part() -> None:
     assert measure_arrays(left, np.conj(left)).error == pytest.approx(2**0.5)
 
 
-def test_real_numbers_have_no_imaginary_part_beside_complex_ones() -> None:
-    real = np.array([3.0, 0.0], np.float32)
-    measure = measure_arrays(real, np.array([3.0, 4.0j], np.complex64))
-    assert measure.error == pytest.approx(4 / 5)
-    assert (measure.left, measure.right) == (pytest.approx(3.0), pytest.approx(5.0))
-    assert measure_arrays(real.astype(np.complex64), real).error == 0.0
+def test_complex_numbers_are_not_measured_against_real_ones(tmp_path: Path) -> None:
+    real = np.array([3.0, 1.0], np.float32)
+    np.savez(tmp_path / "x.npz", real=real, complex=real.astype(np.complex64), same=real)
+    columns = read_plain(str(tmp_path / "x.npz")).columns
+    place = {dtype: number for number, dtype in enumerate(columns.dtypes)}
+    pairs = [(place["Float32"], place["Complex64"]), (place["Float32"], place["Float32"])]
+    mixed, alike = measure_all(Sides(columns, columns, pairs))
+    assert np.isnan(mixed.error)
+    assert mixed.note == "complex numbers against real ones"
+    assert alike.equal
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")

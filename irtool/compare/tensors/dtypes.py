@@ -68,6 +68,15 @@ def is_float(dtype: str) -> bool:
     return dtype in _ROUNDOFF
 
 
+def is_complex(dtype: str) -> bool:
+    """Whether numbers of this type have an imaginary part.
+
+    Args:
+        dtype: in MindSpore's spelling.
+    """
+    return dtype.startswith("Complex")
+
+
 def roundoff(dtype: str) -> float:
     """Largest relative error of rounding to nearest (half a unit in the last place); 0 if exact.
 

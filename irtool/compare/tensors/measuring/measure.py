@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 
-from irtool.compare.tensors.dtypes import is_float
+from irtool.compare.tensors.dtypes import is_complex, is_float
 from irtool.compare.tensors.measuring.figures import File, figures_of, state
 from irtool.compare.tensors.measuring.schedule import Scheduler, here
 from irtool.compare.tensors.measuring.sketch import distance
@@ -50,6 +50,12 @@ def measure_all(sides: Sides, schedule: Scheduler | None = None) -> list[Measure
         A measure for each pair, in their order.
     """
     left, right, pairs = sides.left, sides.right, sides.pairs
+    if any(map(is_complex, {*left.dtypes, *right.dtypes})):
+        alike = [is_complex(left.dtypes[a]) == is_complex(right.dtypes[b]) for a, b in pairs]
+        if not all(alike):
+            rest = [pair for pair, is_alike in zip(pairs, alike, strict=True) if is_alike]
+            measured = iter(measure_all(Sides(left, right, rest), schedule))
+            return [next(measured) if is_alike else _COMPLEX for is_alike in alike]
     with_files = any(left.files), any(right.files)
     if not any(with_files) and not (left.sketches and right.sketches):
         return measure_stated(left, right, pairs)
@@ -83,6 +89,10 @@ def measure_all(sides: Sides, schedule: Scheduler | None = None) -> list[Measure
     for place, one in zip(stated, rest, strict=True):
         measures[place] = one
     return measures
+
+
+_COMPLEX = UNKNOWN._replace(note="complex numbers against real ones")
+"""Of a pair of which one side is complex: what makes them of each other does not show in them."""
 
 
 def _measured(files: Sequence[Files], schedule: Scheduler) -> Iterator[Measure]:

@@ -151,8 +151,7 @@ def measure_stored(left: Stored, right: Stored) -> Measure:
     tipped = 0
     equal = _SAME_NUMBERS.get(left.dtype, left.dtype) == _SAME_NUMBERS.get(right.dtype, right.dtype)
     is_fine = max(left.kind.itemsize, right.kind.itemsize) >= 8
-    are_complex = "c" in (left.kind.kind, right.kind.kind)
-    for x, y in zip(blocks(left, are_complex), blocks(right, are_complex), strict=True):
+    for x, y in zip(blocks(left), blocks(right), strict=True):
         delta = x - y
         square = float(dot(delta, delta))
         if not math.isfinite(square) or square > _HUGE:
@@ -200,18 +199,15 @@ def _are_same_integers(left: Stored, right: Stored) -> bool:
     return all(bool((x == y).all()) for x, y in pairs)
 
 
-def blocks(stored: Stored, as_complex: bool = False) -> Iterator[NDArray[np.float64]]:
+def blocks(stored: Stored) -> Iterator[NDArray[np.float64]]:
     """Elements in C order in double precision, so many at a time; complex ones as two numbers.
 
     Args:
         stored: at hand or in a file.
-        as_complex: real numbers as two, too: beside complex ones they have no imaginary part.
 
     Raises:
         BadPayload: the file became shorter while it was read.
     """
-    if as_complex and stored.kind.kind != "c":
-        return (widened(block.astype("c16")) for block in number_blocks(stored))
     return map(widened, number_blocks(stored))
 
 
