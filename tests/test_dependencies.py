@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -147,6 +148,16 @@ def test_a_line_that_says_too_little_fails_with_the_click_that_is_there() -> Non
     # and exit with 0; between click and irtool there is no layer.
     assert not {"typer", "pydantic"} & needed()
     assert base_only("from irtool.cli.main import main; sys.exit(main(['parse']))").returncode == 2
+
+
+def test_flags_that_nobody_gave_are_not_given_with_the_click_that_is_there() -> None:
+    # click 8.2.2 made them False, which went before what files and dumps say.
+    ran = base_only(
+        "from irtool.cli.main import main; sys.exit(main(['check', 'samples/gpt', '-f', 'json']))"
+    )
+    assert ran.returncode == 0
+    origins = {entry["origin"] for entry in json.loads(ran.stdout)["context"].values()}
+    assert "option" not in origins
 
 
 def test_readmes_python_lines_run_after_its_install_line() -> None:
