@@ -156,8 +156,7 @@ def test_flags_that_nobody_gave_are_not_given_with_the_click_that_is_there() -> 
         "from irtool.cli.main import main; sys.exit(main(['check', 'samples/gpt', '-f', 'json']))"
     )
     assert ran.returncode == 0
-    origins = {entry["origin"] for entry in json.loads(ran.stdout)["context"].values()}
-    assert "option" not in origins
+    assert "option" not in json.loads(ran.stdout)["context"]["origins"].values()
 
 
 def test_readmes_python_lines_run_after_its_install_line() -> None:
