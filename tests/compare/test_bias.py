@@ -45,7 +45,7 @@ def test_infinite_tensors_tell_none() -> None:
     [
         ([], 0.0, UNIT, True, 1.5 * UNIT),
         ([0.01, -0.02], 0.0, UNIT, True, 0.06 + 1.5 * UNIT),
-        ([], 0.1, UNIT, True, 0.02 + 1.5 * UNIT),
+        ([], 0.1, UNIT, True, 0.02 + 0.8 / 1024 + 1.5 * UNIT),
         ([], 0.0, 2.0**-24, False, 1e-3),
         ([], 0.0, 2.0**-8, False, 2.05 * 2.0**-8),
         ([math.nan], 0.0, UNIT, True, 1.5 * UNIT),
@@ -60,6 +60,14 @@ def test_what_a_factor_may_be(
 @pytest.mark.parametrize(("size", "units"), [(1, 4.1), (4, 2.05), (16, 1.5)])
 def test_rounding_takes_few_elements_further_than_many(size: int, units: float) -> None:
     assert explained_scale([], 0.0, UNIT, True, size) == pytest.approx(units * UNIT)
+
+
+@pytest.mark.parametrize(("size", "chance"), [(16, 0.02), (100, 0.008), (10_000, 0.0008)])
+def test_inputs_that_are_off_by_chance_change_the_norm_of_few_elements_more(
+    size: int, chance: float
+) -> None:
+    expected = chance + 2e-4 + 2.05 * 2.0**-8
+    assert explained_scale([], 0.01, 2.0**-8, False, size) == pytest.approx(expected)
 
 
 def scaled(tmp_path: Path, units: float) -> TensorComparison:

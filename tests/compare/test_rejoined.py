@@ -161,3 +161,31 @@ def test_an_argument_may_be_given_by_name_or_by_place(
     left: dict[str, object], right: dict[str, object], expected: list[str]
 ) -> None:
     assert [str(change) for change in changed_attributes(left, right)] == expected
+
+
+def pairs_of_rows(upper: bool, factor: float = 1.0) -> list[Entry]:
+    """Products of all pairs of rows, of which one side of the diagonal is read: its gradients."""
+    x = numbers(9, 16)
+    g = np.triu(numbers(9, 9, seed=1), 1)
+    given = single(g if upper else g.T)
+    one, other = single(given @ x), single(given.T @ x)
+    both = single((one + other) * factor)
+    entries: list[Entry] = [
+        ("Torch.bmm.0.forward", (x[None], single(x.T)[None]), single(x @ x.T)[None]),
+        ("Torch.bmm.0.backward", (given[None],), [one[None], single(other.T)[None]]),
+    ]
+    for place in range(3):
+        w = numbers(16, 16, seed=2 + place)
+        after = single(both @ w)
+        entries.append((f"Functional.tanh.{place}.backward", (both,), after))
+        both = after
+    return entries
+
+
+@pytest.mark.parametrize("tensors", LEVELS)
+@pytest.mark.parametrize(("factor", "is_accused"), [(1.0, False), (1.05, True)])
+def test_the_other_side_of_a_diagonal_is_no_fault_if_all_gradients_behind_it_agree(
+    tmp_path: Path, factor: float, is_accused: bool, tensors: bool
+) -> None:
+    found = compared(tmp_path, pairs_of_rows(True), pairs_of_rows(False, factor), tensors)
+    assert (found.first is not None) == is_accused

@@ -40,6 +40,9 @@ _UNITS = 1.5
 _LONE_UNITS = 4.1
 """The same of one element, which rounding either way takes a step of the type: four units."""
 _MANY = 1 << 20
+_SPREAD = 8.0
+"""Standard deviations of a norm whose elements are off by chance, each by the error of the inputs
+over the root of how many there are: four, and functions of second degree double the error."""
 _STATED_UNITS = 2.05
 """The same from figures: norms that are stated in the type may be a step of it apart though the
 tensors are not, and a step is up to two units."""
@@ -71,7 +74,8 @@ def explained_scale(
 
     Args:
         scales: of what it is computed from.
-        error: largest relative error of that: squared it lengthens a tensor, as noise does.
+        error: largest relative error of that: squared it lengthens a tensor, as noise does, and a
+            tensor of few elements is longer or shorter by chance.
         unit: roundoff of the coarsest type.
         exact: from values, not from figures.
         size: elements of the result; many, if it is not given.
@@ -81,7 +85,8 @@ def explained_scale(
     lone = _LONE_UNITS * unit / math.sqrt(max(1, size))
     least = _UNITS * unit if exact else max(_STATED_UNITS * unit, LEAST_FIGURES)
     least = max(least, lone)
-    return carried + 2.0 * error * error + least
+    by_chance = _SPREAD * error / math.sqrt(max(1, size))
+    return carried + 2.0 * error * error + by_chance + least
 
 
 def evenly(size: int, least: float = 0.25) -> float:

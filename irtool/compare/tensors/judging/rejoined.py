@@ -65,23 +65,28 @@ def rejoined(
         Why nothing is wrong with them, by the index of the left operator.
     """
     accused = [item for item in judged if item.verdict == "introduces error"]
-    if not any(_may_rejoin(item, reordered) for item in accused):
+    if not any(_may_rejoin(item, reordered, measures) for item in accused):
         return {}
     work = _Rejoining(runs, judged, measures)
     reasons: dict[int, str] = {}
     for item in accused[:_ACCUSED]:
-        if item.pair.left.index not in reasons and _may_rejoin(item, reordered):
+        if item.pair.left.index not in reasons and _may_rejoin(item, reordered, measures):
             reasons.update(work.reasons(item))
     return reasons
 
 
-def _may_rejoin(item: Judged, reordered: frozenset[int]) -> bool:
+def _may_rejoin(
+    item: Judged, reordered: frozenset[int], measures: Mapping[Places, Measure]
+) -> bool:
     ops = item.pair.left, item.pair.right
     is_other_weight = item.parameter and item.pair.left.index not in reordered
     if is_other_weight or item.broken or any(op.is_module or not op.call for op in ops):
         return False
     if ops[0].phase == "backward":
-        return bool(item.entered) and family(ops[0].type) == "sum"
+        # From figures numbers in another order look the same: what enters a product is not told.
+        given = [measures[p] for p in item.slots.inputs if p in measures]
+        is_product = family(ops[0].type) == "matmul"
+        return bool(item.entered) or (is_product and any(not one.exact for one in given))
     if ops[0].phase != "forward" or any(is_random(op.type) for op in ops):
         return False
     # One function that makes something else of the same is at fault, wherever that leads.
@@ -127,10 +132,11 @@ class _Rejoining:
         }
 
     def _handed_on_otherwise(self, item: Judged) -> dict[int, str]:
-        """Why nothing is wrong with gradients of sums whose terms are added in another order.
+        """Why nothing is wrong with a gradient that comes to an operator in another form.
 
-        Such a gradient is added up with others where its term is read, which no dump shows.  What
-        is wrong there is so in all gradients that are computed of it.
+        The terms of a sum may be added in another order, a product may be read at the other side of
+        its diagonal: such gradients are added up where their value was read, which no dump shows.
+        What is wrong there is so in all gradients that are computed of it.
         """
         later = self.judged[self.judged.index(item) + 1 :]
         gradients = [other for other in later if other.pair.left.phase == "backward"]
@@ -143,7 +149,7 @@ class _Rejoining:
         ]  # fmt: skip
         if len(rest) < _FEWEST or not all(self._is_alike(other, item) for other in rest):
             return {}
-        why = "terms are added in another order: all gradients that are computed of it agree"
+        why = "handed on in another form: all gradients that are computed of it agree"
         off = [other for other in sums if not self._is_alike(other, item)]
         return {other.pair.left.index: why for other in (item, *off)}
 
