@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
+from functools import cached_property
 from math import prod
 
 from irtool.artefacts.cuts import Refused, cuts_in_conversion, cuts_of
@@ -170,24 +171,37 @@ class Conversion(Shown):
 
     def moved(self, ranks: Sequence[RankSources] | None = None) -> Moved:
         """How much comes from other ranks; of all ranks, or of some."""
+        moved = [self._moved_to[one.rank] for one in (self.ranks if ranks is None else ranks)]
+        elements = [one[0] for one in moved if one[0] is not None]
+        held = [one[1] for one in moved if one[1] is not None]
+        return Moved(
+            sum(elements) if len(elements) == len(moved) else None,
+            int(sum(held)) if len(held) == len(moved) else None,
+        )
+
+    @cached_property
+    def _moved_to(self) -> dict[int, tuple[int | None, float | None]]:
+        """By rank the elements and bytes that it takes from others; None where nobody knows."""
+        return {one.rank: self._taken(one) for one in self.ranks}
+
+    def _taken(self, one: RankSources) -> tuple[int | None, float | None]:
         elements = 0
         held = 0.0
         known = sized = True
-        for one in self.ranks if ranks is None else ranks:
-            alike: dict[int, Fraction] = {}
-            for parameter in one.parameters:
-                if id(parameter.sources) not in alike:
-                    alike[id(parameter.sources)] = one.moved_part(parameter)
-                part = alike[id(parameter.sources)]
-                tensor = self.parameters.get(parameter.name)
-                if parameter.unknown or (part and tensor is None):
-                    known = False
-                elif part and tensor is not None:
-                    count = prod(tensor.shape) * part.numerator // part.denominator
-                    elements += count
-                    sized = sized and tensor.item_bytes is not None
-                    held += count * (tensor.item_bytes or 0)
-        return Moved(elements if known else None, int(held) if known and sized else None)
+        alike: dict[int, Fraction] = {}
+        for parameter in one.parameters:
+            if id(parameter.sources) not in alike:
+                alike[id(parameter.sources)] = one.moved_part(parameter)
+            part = alike[id(parameter.sources)]
+            tensor = self.parameters.get(parameter.name)
+            if parameter.unknown or (part and tensor is None):
+                known = False
+            elif part and tensor is not None:
+                count = prod(tensor.shape) * part.numerator // part.denominator
+                elements += count
+                sized = sized and tensor.item_bytes is not None
+                held += count * (tensor.item_bytes or 0)
+        return elements if known else None, held if known and sized else None
 
 
 def convert(
