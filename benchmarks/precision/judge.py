@@ -28,7 +28,8 @@ from irtool.syntax.run import load_run
 
 REORDERS = frozenset(
     ("batch_order", "source_order", "labels", "label_shift", "pairs_shifted", "channels", "groups",
-     "wrong_heads", "transposed", "value_shift", "order_kqv", "places_flipped", "alibi_sign")
+     "signal_reversed", "wrong_heads", "transposed", "value_shift", "order_kqv", "places_flipped",
+     "alibi_sign")
 )  # fmt: skip
 """Faults that put the same numbers into another order, or what is symmetric upside down."""
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 import networks
+import networks_apart  # noqa: F401 - adds its networks
 import networks_idioms  # noqa: F401 - adds its network
 import networks_more  # noqa: F401 - adds its networks
 import networks_spelled  # noqa: F401 - adds its network
