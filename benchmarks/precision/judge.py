@@ -29,7 +29,7 @@ from irtool.syntax.run import load_run
 REORDERS = frozenset(
     ("batch_order", "source_order", "labels", "label_shift", "pairs_shifted", "channels", "groups",
      "signal_reversed", "wrong_heads", "transposed", "value_shift", "order_kqv", "places_flipped",
-     "alibi_sign")
+     "alibi_sign", "taps_reversed")
 )  # fmt: skip
 """Faults that put the same numbers into another order, or what is symmetric upside down."""
 
@@ -86,7 +86,12 @@ def main() -> int:
         for level in levels if asked.level is None else (asked.level,):
             sides = [side_of(os.path.join(out, path), level == "statistics")
                      for path in (entry["reference"], name)]  # fmt: skip
-            found = compare_runs(sides[0], sides[1], Settings())
+            try:
+                found = compare_runs(sides[0], sides[1], Settings())
+            except Exception as error:  # an answer, if the worst one; the others are asked for
+                tally.add("failed", entry["type"], level, entry["kind"])
+                print(f"failed   {level:10} {name:44} {error!r}", flush=True)
+                continue
             if not found.units:
                 print("no tensors", name)
                 continue
