@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from difflib import get_close_matches
 from typing import Annotated, Any, cast
@@ -321,22 +321,22 @@ def _files(configuration: Configuration, beside: str | None, run: str) -> Iterat
             values, reason = read_case(path)
             if reason:
                 note(f"{path} {reason}: not used")
+            elif values is None:
+                note(f"{path} holds no parallel context: not used")
             known = {key: v for key, v in (values or {}).items() if key in CONTEXT_KEYS}
-            _name_unused(path, values or {}, known)
+            _name_slips(path, (values or {}).keys() - known.keys())
             yield Layer(known, Origin("file", path))
     if configuration.context:
         check_context_keys(configuration.context, configuration.path)
         yield Layer(configuration.context, Origin("file", configuration.path))
 
 
-def _name_unused(path: str, values: Mapping[str, object], known: Mapping[str, object]) -> None:
+def _name_slips(path: str, unknown: Iterable[str]) -> None:
     """Say which keys of a file that merely lies there look like keys of a context and are none.
 
     What else a tool keeps there, or a newer MindSpore has, is nobody's mistake.
     """
-    if values and not known:
-        note(f"{path} holds no key of a parallel context: not used")
-    for key in values.keys() - known.keys() if known else ():
+    for key in sorted(unknown):
         if near := get_close_matches(key, sorted(CONTEXT_KEYS), n=1, cutoff=NEAR_KEY):
             note(
                 f"{path}: {key} is no key of a parallel context: not used (did you mean {near[0]}?)"

@@ -117,7 +117,8 @@ def test_case_of_a_folder_may_have_keys_that_nobody_knows(layers: Resolve) -> No
     [
         ('{"device_num": 8}', ""),  # flat, as --context takes it
         ('{"context": {"device_num": 8}}', ""),
-        ('{"parallel_context": {"device_num": 8}}', "holds no key of a parallel context: not used"),
+        ('{"parallel_context": {"device_num": 8}}', "holds no parallel context: not used"),
+        ('{"devices": 8, "rank": 3, "target": "x86"}', "holds no parallel context: not used"),
         ('{"device_num": 8, "gradient_mean": 1}', "did you mean gradients_mean?"),
         ('{"device_num": 8, "log": "…", "error": ""}', ""),
     ],

@@ -13,6 +13,13 @@ Context = Mapping[str, object]
 """Keys of ``set_auto_parallel_context`` with Python values."""
 
 CASE_FILE = "case.json"
+TELLING_KEYS = frozenset(
+    (
+        *("device_num", "global_rank", "pipeline_stages", "parallel_mode", "device_target"),
+        *("dataset_strategy", "full_batch", "gradients_mean", "enable_parallel_optimizer"),
+    )
+)
+"""Keys that say that the top of a file is a context; ``rank`` or ``target`` may mean anything."""
 
 
 def read_case(path: str) -> tuple[dict[str, object] | None, str]:
@@ -22,7 +29,8 @@ def read_case(path: str) -> tuple[dict[str, object] | None, str]:
         path: of the file.
 
     Returns:
-        The values by key, and why there are none.
+        The values by key, and why there are none; None and "" where the file is about something
+        else: it has no ``context``, and no key that only a context has.
     """
     try:
         content = read_json(path)
@@ -33,6 +41,8 @@ def read_case(path: str) -> tuple[dict[str, object] | None, str]:
     if not isinstance(content, dict):
         return None, "is not a JSON object"
     table = cast("dict[str, Any]", content)
+    if "context" not in table and TELLING_KEYS.isdisjoint(table):
+        return None, ""
     raw = table.get("context", table)
     if not isinstance(raw, dict):
         return None, 'has a "context" that is no table'
