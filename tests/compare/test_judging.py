@@ -404,3 +404,30 @@ def test_a_gradient_of_a_bias_that_cancels_is_rounding(
     judged = compared(tmp_path, *sides).judged[-1]
     assert judged.pair.left.phase == "backward"
     assert (judged.verdict == "introduces error") == is_fault
+
+
+@pytest.mark.parametrize("tensors", [True, False])
+@pytest.mark.parametrize(("least", "is_accused"), [(0.8, False), (1.2, True)])
+def test_a_gradient_of_a_bias_whose_terms_cancel_is_rounding_residue(
+    tmp_path: Path, least: float, is_accused: bool, tensors: bool
+) -> None:
+    """200 terms an element leave 2**-11 of the norm of what is added up, times the root of 100."""
+    given = numbers(200, 4).astype(np.float16)
+    weights = numbers(4, 8).astype(np.float16)
+    floor = 2.0**-11 * 10 * float(np.linalg.norm(given.astype(np.float64)))
+    sides = [single([1, -1, 1, 1]), single([-1, 1, 1, -1])]
+    calls: list[list[Entry]] = [
+        [
+            ("Functional.linear.0.forward", (given, weights), (given @ weights)),
+            (
+                "Functional.linear.0.backward",
+                (given,),
+                [(given @ weights), (side * least * floor / 2).astype(np.float16)],
+            ),
+        ]
+        for side in sides
+    ]
+    found = compared(tmp_path, calls[0], calls[1], tensors)
+    said = {item.pair.left.name: item.verdict for item in found.judged}
+    accused = said["Functional.linear.0.backward"] == "introduces error"
+    assert accused == (is_accused and tensors)

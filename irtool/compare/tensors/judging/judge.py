@@ -61,6 +61,8 @@ LIMIT_FIGURES = 10.0
 """The same where only stated figures are: they see less of an input's error."""
 LIMIT_ATTRIBUTES = 1.0
 """The same where both sides were given other arguments, which is reason enough."""
+_MOST_STEPS = 16.0
+"""The root of how many roundings at most: kernels that add up more terms do so in blocks."""
 _CANCELLED = 1e-6
 """Norm of a parameter's gradient, against those of the module's others, from which down its terms
 cancel: of a key's bias, which softmax does not see, only rounding is left.  A unit of coarser
@@ -297,6 +299,8 @@ class Judge:
             explained, floor = self._budget(judged.pair, (places, measure), inputs, hidden)
             if is_of_parameters or len(left.shapes[places[0]]) == 1:  # a bias, a scale
                 floor = max(floor, cancelled)
+                if judged.pair.left.phase == "backward" and len(outputs) > 1:
+                    floor = max(floor, self._left_of_a_sum(places, inputs))
             least = min(measure.left, measure.right)
             if max(measure.left, measure.right) < floor or 0 < least < floor:
                 floors += 1
@@ -313,6 +317,22 @@ class Judge:
         judged.z, judged.budget, (judged.output, measure) = best
         judged.error_out = measure.error
         self._decide(judged, measure)
+
+    def _left_of_a_sum(self, places: Places, inputs: Sequence[Measured]) -> float:
+        """The norm that rounding leaves of a bias's gradient whose terms cancel.
+
+        It adds up the gradient that comes in over all axes but one, N terms an element, in that
+        one's type: a walk by chance, each step of which is rounded, leaves u √(N / 2) of the norm.
+        """
+        columns = self.left.columns
+        size = max(1, math.prod(columns.shapes[places[0]]))
+        floors = [0.0]
+        for (given, _), measure in inputs:
+            terms = math.prod(columns.shapes[given]) / size
+            if is_float(columns.dtypes[given]) and terms > 1 and measure.left >= 0:
+                steps = min(math.sqrt(terms / 2), _MOST_STEPS)
+                floors.append(roundoff(columns.dtypes[given]) * steps * measure.left)
+        return max(floors)
 
     def _is_other_result(self, judged: Judged, outputs: Sequence[Measured]) -> bool:
         """Whether other arguments give a result of another size, from inputs that agree."""
