@@ -111,3 +111,21 @@ def test_numbers_as_bfloat16_has_them(number: float, wanted: float) -> None:
 
 def test_what_is_not_finite_stays() -> None:
     assert halved(-np.inf) == -np.inf
+
+
+def test_the_largest_numbers_of_double_precision_are_past_those_of_bfloat16() -> None:
+    largest = float(np.finfo(np.float64).max)
+    assert (halved(largest), halved(-largest)) == (np.inf, -np.inf)
+
+
+def test_results_are_looked_for_behind_a_cast_after_some_were_already(tmp_path: Path) -> None:
+    x = numbers(3, 16)
+    halves = [single(np.linspace(1, n, 16)).astype(np.float16) for n in (2, 4)]
+    full = [half.astype(np.float32) for half in halves]
+    entries: list[Entry] = []
+    for place, (half, wide) in enumerate(zip(halves, full, strict=True)):
+        entries.append((f"Torch.mean.{place}.forward", (x, 0), half))
+        last = wide.copy()
+        last[1:-1] += 0.01  # the same extremes, another norm
+        entries.append(product(x, last, f"Tensor.__mul__.{place}.forward"))
+    assert weights_of(tmp_path, entries)[0] == []

@@ -20,7 +20,7 @@ from irtool.compare.tensors.measuring.alike import RELATED, Likeness, likeness
 from irtool.compare.tensors.measuring.measure import Measure, complete
 from irtool.compare.tensors.measuring.values import Files, measure_files
 from irtool.compare.tensors.model import Op, Places, TensorRun
-from irtool.compare.tensors.weights.given import Given, given_to, halved
+from irtool.compare.tensors.weights.given import Figures, Given, figures_of, given_to, halved
 from irtool.compare.tensors.weights.packed import Packed, packed_in
 from irtool.ir.dataclass import dataclass
 
@@ -330,19 +330,12 @@ class _Sets:
         """Weights of each side of which nothing was said, and whose numbers the other has not."""
         rest: tuple[list[int], list[int]] = ([], [])
         for side in (0, 1):
-            columns = self.runs[side].columns
-            known: set[tuple[float, ...]] = {
-                (math.prod(columns.shapes[p]), columns.norm[p], columns.most[p], columns.least[p])
-                for p in self.met[side]
-            }
-            for place in self.given[side].weights:
-                figures = (
-                    math.prod(columns.shapes[place]),
-                    columns.norm[place],
-                    columns.most[place],
-                    columns.least[place],
-                )
-                if place in self.met[side] or figures in known:
+            columns, met = self.runs[side].columns, self.met[side]
+            unmet = [place for place in self.given[side].weights if place not in met]
+            known = {figures_of(columns, place) for place in met} if unmet else set[Figures]()
+            for place in unmet:
+                figures = figures_of(columns, place)
+                if figures in known:
                     continue
                 known.add(figures)
                 if not any(map(math.isfinite, figures[1:])) and not columns.files[place]:

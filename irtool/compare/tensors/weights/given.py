@@ -11,7 +11,7 @@ batch while the other operand has.  Where a call made such an operand of nothing
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import TypeAlias
 
@@ -70,31 +70,35 @@ def given_to(run: TensorRun) -> Given:
         run: one step of one rank.
     """
     given = Given()
-    columns = run.columns
+    columns, readers = run.columns, given.readers
     makers = _Makers(columns)
+    is_float = [dtype in FLOATS for dtype in columns.dtypes]
     for op in run.ops:
         if op.phase != "forward":
             continue
-        made: list[bool] = []
+        free: list[int] = []
         for place in op.inputs:
-            is_made = columns.dtypes[place] not in FLOATS
-            if not is_made:
-                is_made = makers.of(place) is not None
-                if not is_made:
-                    given.readers[place] = op
-            made.append(is_made)
+            if is_float[place] and makers.of(place) is None:
+                readers[place] = op
+                free.append(place)
         for place in op.parameters:
-            if place in given.readers:
+            if place in readers:
                 given.weights[place] = op
-        if not op.is_module and not all(made):
-            for place, is_sure in _by_shape(op, columns, made):
+        if op.is_module:
+            continue
+        kind = family(op.type)
+        spread = list(_spread(op, columns)) if kind in _SPREADS else []
+        for place in spread:
+            if place in free:
+                given.weights.setdefault(place, op)
+        if kind == "matmul" and free:
+            for place, is_sure in _factors(op, columns, free):
                 (given.weights if is_sure else given.maybes).setdefault(place, op)
-        if not op.is_module:
-            for place in _spread(op, columns):
-                for source, reader in _sources(place, makers, given, _MOST_CALLS):
-                    given.sources.setdefault(source, reader)
-            for place in op.outputs:
-                makers.add(place, op)
+        for place in spread:
+            for source, reader in _sources(place, makers, given, _MOST_CALLS):
+                given.sources.setdefault(source, reader)
+        for place in op.outputs:
+            makers.add(place, op)
     return given
 
 
@@ -105,11 +109,17 @@ class _Makers:
     Attributes:
         columns: of the run.
         exact: by figures.
+        types: of results, by size.
+        unrounded: results by size that nobody has asked for behind a cast so far.
         rounded: by size and extremes, as the coarsest type has them.
     """
 
     columns: Columns
     exact: dict[Figures, Op] = field(default_factory=dict[Figures, Op])
+    types: dict[int, set[str]] = field(default_factory=dict[int, set[str]])
+    unrounded: dict[int, list[tuple[int, Op]]] = field(
+        default_factory=dict[int, list[tuple[int, Op]]]
+    )
     rounded: dict[tuple[int, float, float], tuple[str, Op]] = field(
         default_factory=dict[tuple[int, float, float], tuple[str, Op]]
     )
@@ -119,8 +129,11 @@ class _Makers:
         figures = figures_of(self.columns, place)
         self.exact.setdefault(figures, maker)
         if figures[2] != figures[3]:
-            key = figures[0], halved(figures[2]), halved(figures[3])
-            self.rounded.setdefault(key, (self.columns.dtypes[place], maker))
+            size = figures[0]
+            if size not in self.types:
+                self.types[size], self.unrounded[size] = set(), []
+            self.types[size].add(self.columns.dtypes[place])
+            self.unrounded[size].append((place, maker))
 
     def of(self, place: int) -> Op | None:
         """Who made a tensor; None for nobody."""
@@ -128,9 +141,24 @@ class _Makers:
         maker = self.exact.get(figures)
         if maker is not None or figures[2] == figures[3]:
             return maker
-        key = figures[0], halved(figures[2]), halved(figures[3])
-        other = self.rounded.get(key)
-        return other[1] if other is not None and other[0] != self.columns.dtypes[place] else None
+        size, _, most, least = figures
+        dtype = self.columns.dtypes[place]
+        if self.types.get(size, _NO_TYPES) <= {dtype}:
+            return None  # no cast lies between two of one type
+        self._round(size)
+        other = self.rounded.get((size, halved(most), halved(least)))
+        return other[1] if other is not None and other[0] != dtype else None
+
+    def _round(self, size: int) -> None:
+        """Note the results of a size as the coarsest type has them."""
+        columns = self.columns
+        for place, maker in self.unrounded[size]:
+            key = size, halved(columns.most[place]), halved(columns.least[place])
+            self.rounded.setdefault(key, (columns.dtypes[place], maker))
+        self.unrounded[size].clear()
+
+
+_NO_TYPES: frozenset[str] = frozenset()
 
 
 def halved(number: float) -> float:
@@ -142,31 +170,31 @@ def halved(number: float) -> float:
     if not math.isfinite(number):
         return number
     mantissa, exponent = math.frexp(number)
-    return math.ldexp(round(mantissa * 256), exponent - 8)
+    try:
+        return math.ldexp(round(mantissa * 256), exponent - 8)
+    except OverflowError:  # the largest numbers of double precision, as masks hold them
+        return math.copysign(math.inf, number)
 
 
-def _by_shape(op: Op, columns: Columns, made: list[bool]) -> Iterator[tuple[int, bool]]:
-    """Inputs that no call made and that have no batch, as their shape beside another's says.
+def _factors(op: Op, columns: Columns, free: Sequence[int]) -> Iterator[tuple[int, bool]]:
+    """Factors of a product that no call made, and whether they are sure to be weights.
 
     Of two matrices either may be the weight, and what nobody made may be a part of a result.
     """
-    kind = family(op.type)
-    free = [place for place, is_made in zip(op.inputs, made, strict=True) if not is_made]
-    if kind in _SPREADS:
-        yield from ((place, True) for place in _spread(op, columns) if place in free)
-    elif kind == "matmul" and len(op.inputs) >= 2:
-        axes = {place: len(columns.shapes[place]) for place in op.inputs}
-        has_batch = any(count > 2 for count in axes.values())
-        for place in free:
-            if axes[place] == 1 and len(op.inputs) > 2:  # what ``addmm`` adds
-                yield place, True
-            elif axes[place] == 2 and not _may_mask(columns, place):
-                yield place, has_batch
+    if len(op.inputs) < 2:
+        return
+    axes = {place: len(columns.shapes[place]) for place in op.inputs}
+    has_batch = any(count > 2 for count in axes.values())
+    for place in free:
+        if axes[place] == 1 and len(op.inputs) > 2:  # what ``addmm`` adds
+            yield place, True
+        elif axes[place] == 2 and not _may_mask(columns, place):
+            yield place, has_batch
 
 
 def _spread(op: Op, columns: Columns) -> Iterator[int]:
     """Operands that are spread over the first axis of a result, which is that of the batch."""
-    if family(op.type) not in _SPREADS or len(op.inputs) < 2 or not op.outputs:
+    if len(op.inputs) < 2 or not op.outputs:
         return
     result = columns.shapes[op.outputs[0]]
     for place in op.inputs:
