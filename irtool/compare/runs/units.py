@@ -375,7 +375,9 @@ def _compare_cut(left: RunSide, right: RunSide, settings: Settings) -> list[Unit
 
 def _begin(side: RunSide) -> Callable[[int], Dump | None]:
     """What gives the network of a rank before it is cut."""
-    compilations = side.run.across_ranks() if side.run is not None and _is_own(side) else {}
+    run = side.run if _is_own(side) else None
+    has_graphs = run is not None and any(rank.compilations for rank in run.by_rank.values())
+    compilations = run.across_ranks() if run is not None and has_graphs else {}
     return lambda rank: compilations[rank].begin if rank in compilations else None
 
 
