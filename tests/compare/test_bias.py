@@ -78,7 +78,7 @@ def scaled(tmp_path: Path, units: float) -> TensorComparison:
             (
                 "Functional.mystery.0.forward",
                 (x,),
-                (y * np.float64(1 + n * units * UNIT)).astype(np.float16),
+                (y.astype(np.float64) * (1 + n * units * UNIT)).astype(np.float16),
             )
         ]
         for n in range(2)
