@@ -29,13 +29,13 @@ class Rates:
 
 
 @lru_cache(maxsize=256)
-def _rates(machine_key: _Same, op: str, count: int) -> Rates:
+def _rates(machine_key: _Same, op: str, count: int, odd: int) -> Rates:
     machine = machine_key.machine
     start = np.zeros((count + 1, count + 1))
     per_byte = np.zeros((count + 1, count + 1))
     for low in range(count):
         for bits in range(1, count - low + 1):
-            ranks = range(0, 1 << (low + bits), 1 << low)
+            ranks = range(0, odd << (low + bits), odd << low)
             start[low, bits], per_byte[low, bits] = machine.line(op, ranks)
     return Rates(start, per_byte, _in_parts(start), _in_parts(per_byte), _grown(per_byte))
 
@@ -78,15 +78,16 @@ class _Same:
         return isinstance(other, _Same) and other.machine is self.machine
 
 
-def rates(machine: Machine, ops: Sequence[str], count: int) -> Rates:
+def rates(machine: Machine, ops: Sequence[str], count: int, odd: int = 1) -> Rates:
     """Seconds of some collectives one after the other.
 
     Args:
         machine: whose links are used.
         ops: the collectives.
-        count: bits of a device's number: there are two to this power of devices.
+        count: bits of a device's number: there are ``odd`` times two to this power of devices.
+        odd: what the number is divided by before it has these bits.
     """
-    parts = [_rates(_Same(machine), op, count) for op in ops]
+    parts = [_rates(_Same(machine), op, count, odd) for op in ops]
     return Rates(
         sum((part.start for part in parts), np.zeros(())),
         sum((part.per_byte for part in parts), np.zeros(())),

@@ -1,7 +1,9 @@
 """Layouts as bits: which halving of which dimension each bit of a device's number decides.
 
 That is what a layout says where devices are a power of two.  It makes layouts comparable by
-arithmetic on many of them at once, whatever their device matrices are.
+arithmetic on many of them at once, whatever their device matrices are.  Where they are not, most
+layouts split along powers of two all the same, and the odd rest of the devices stands at the end of
+the last axis, which repeats: bits are then those of a device's number divided by that rest.
 """
 
 from __future__ import annotations
@@ -13,7 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from irtool.ir.dataclass import dataclass
-from irtool.operators.layout import MapEntry, Shape, TensorLayout, axes_of, entry_of
+from irtool.operators.layout import (
+    MapEntry,
+    Shape,
+    TensorLayout,
+    axes_of,
+    entries_of,
+    entry_of,
+)
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -32,6 +41,7 @@ class Bits:
         cuts: mask of the bits below which an axis of devices ends.
         order: bits from the last place to the first; those without a place come last.
         lead: per entry of ``order`` how many elements lie before its place, on one device.
+        odd: what a device's number is divided by before it has these bits.
     """
 
     shape: Shape
@@ -39,6 +49,7 @@ class Bits:
     cuts: Ints
     order: Ints
     lead: Floats
+    odd: int = 1
 
     def rows(self, start: int, stop: int) -> Bits:
         """Rows from ``start`` to before ``stop``.
@@ -49,7 +60,12 @@ class Bits:
         """
         part = slice(start, stop)
         return Bits(
-            self.shape, self.place[part], self.cuts[part], self.order[part], self.lead[part]
+            self.shape,
+            self.place[part],
+            self.cuts[part],
+            self.order[part],
+            self.lead[part],
+            self.odd,
         )
 
     @property
@@ -64,29 +80,76 @@ def bits_of(layouts: Sequence[TensorLayout], shape: Shape) -> tuple[Bits, Bools]
     Rows without one are those of layouts that split nothing.
 
     Args:
-        layouts: one or more, of one tensor and on equally many devices, a power of two.
+        layouts: one or more, of one tensor and on equally many devices.
         shape: whose products of neighbouring dimensions are theirs (:func:`common_shape`).
     """
-    size = prod(layouts[0].device_matrix)
-    count = size.bit_length() - 1
+    odd = odd_part(prod(layouts[0].device_matrix))
+    count = bit_count(prod(layouts[0].device_matrix))
     place = np.full((len(layouts), count), -1, dtype=np.int64)
     cuts = np.zeros(len(layouts), dtype=np.int64)
     known = np.ones(len(layouts), dtype=np.bool_)
     for row, layout in enumerate(layouts):
-        bit_places = places_of(layout, shape, count)
-        if bit_places is None:
+        plain = without_odd_part(layout, odd)
+        bit_places = None if plain is None else places_of(plain, shape, count)
+        if plain is None or bit_places is None:
             known[row] = False
             continue
-        place[row] = bit_places
-        stride = size
-        for axis in layout.device_matrix:
-            stride //= axis
-            cuts[row] |= stride  # the axis ends below its lowest bit
-    return _bits(place, cuts, shape), known
+        place[row], cuts[row] = bit_places, cuts_of(plain)
+    return _bits(place, cuts, shape, odd), known
+
+
+def odd_part(devices: int) -> int:
+    """What is left of a number of devices once it is halved as often as that goes.
+
+    Args:
+        devices: one or more.
+    """
+    return devices // (devices & -devices)
+
+
+def bit_count(devices: int) -> int:
+    """How often a number of devices can be halved.
+
+    Args:
+        devices: one or more.
+    """
+    return (devices & -devices).bit_length() - 1
+
+
+def without_odd_part(layout: TensorLayout, odd: int) -> TensorLayout | None:
+    """The layout of every ``odd``-th device, where those between hold what it holds.
+
+    Args:
+        layout: on a number of devices that ``odd`` divides.
+        odd: :func:`odd_part` of that number.
+
+    Returns:
+        None where the odd part is not at the end of the device matrix, or splits something.
+    """
+    if odd == 1:
+        return layout
+    *outer, last = layout.device_matrix
+    repeats = all(0 not in entries_of(entry) for entry in layout.tensor_map)
+    if last % odd or not repeats:
+        return None
+    return TensorLayout((*outer, last // odd), layout.tensor_map, layout.tensor_shape)
+
+
+def cuts_of(layout: TensorLayout) -> int:
+    """Mask of the bits below which an axis of devices ends.
+
+    Args:
+        layout: on a power of two of devices.
+    """
+    cuts, stride = 0, prod(layout.device_matrix)
+    for axis in layout.device_matrix:
+        stride //= axis
+        cuts |= stride  # the axis ends below its lowest bit
+    return cuts
 
 
 def bits_from(
-    own: Shape, place: Ints, cuts: Ints, known: Bools, shape: Shape
+    own: Shape, place: Ints, cuts: Ints, known: Bools, shape: Shape, odd: int = 1
 ) -> tuple[Bits, Bools]:
     """Layouts that are given in places of a shape of their own, in places of a refinement of it.
 
@@ -96,6 +159,7 @@ def bits_from(
         cuts: by layout the mask of the bits below which an axis of devices ends.
         known: whether a layout has such a form at all.
         shape: the refinement.
+        odd: what a device's number is divided by before it has these bits.
 
     Returns:
         the layouts, and which of them have places in ``shape``: the others split across a border of
@@ -119,17 +183,17 @@ def bits_from(
             position += 1
     moved = table[place]
     fits = known & (moved != -2).all(axis=1)
-    return _bits(np.where(moved == -2, -1, moved), np.array(cuts), shape), fits
+    return _bits(np.where(moved == -2, -1, moved), np.array(cuts), shape, odd), fits
 
 
-def _bits(place: Ints, cuts: Ints, shape: Shape) -> Bits:
+def _bits(place: Ints, cuts: Ints, shape: Shape, odd: int) -> Bits:
     # An axis ends, too, where its bits don't halve one dimension one after the other.
     for bit in range(1, place.shape[1]):
         both = (place[:, bit] >= 0) & (place[:, bit - 1] >= 0)
         apart = both & (place[:, bit - 1] != place[:, bit] + 1)
         cuts |= np.where(apart, 1 << bit, 0)
     order = np.argsort(-place, axis=1, kind="stable")
-    return Bits(shape, place, cuts, order, _leads(place, order, shape))
+    return Bits(shape, place, cuts, order, _leads(place, order, shape), odd)
 
 
 def _leads(place: Ints, order: Ints, shape: Shape) -> Floats:

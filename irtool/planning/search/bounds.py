@@ -1,16 +1,18 @@
 """At least what redistributions between many layouts cost, all pairs at once.
 
 Where devices are a power of two, a layout says for each bit of a device's number which halving of
-which dimension it decides (or none).  Two layouts then need: a gather of the bits that the target
-does not have at the same place (or an exchange, of those that it has elsewhere, if all-to-all is
-enabled), and a slice of the target's new bits.  Bits that both layouts handle as one axis of
-devices are moved together, the last dimension first, each gather on what the one before it left.
-That is how MindSpore does it (:mod:`irtool.sharding.redistribution`), but for details that can only
-make it dearer: what is here is a lower bound, and mostly the price itself.
+which dimension it decides (or none); where an odd rest of their number repeats, that holds of the
+others (:mod:`irtool.planning.cost.layout_bits`).  Two layouts then need: a gather of the bits that
+the target does not have at the same place (or an exchange, of those that it has elsewhere, if
+all-to-all is enabled), and a slice of the target's new bits.  Bits that both layouts handle as one
+axis of devices are moved together, the last dimension first, each gather on what the one before it
+left.  That is how MindSpore does it (:mod:`irtool.sharding.redistribution`), but for details that
+can only make it dearer: what is here is a lower bound, and mostly the price itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Literal, TypeAlias
 
@@ -72,7 +74,7 @@ def _least_gathered(state: _Pairs, moved: Moved, machine: Machine) -> Floats:
     """Everything that moves is gathered and sliced."""
     full, directions = prod(state.first.shape) * moved.element, 2 if moved.gradient else 1
     held = np.broadcast_to(_ones(state.held)[:, None], state.gone.shape)
-    both = rates(machine, ("AllGather", "ReduceScatter")[:directions], state.first.count)
+    both = _rates(state, machine, ("AllGather", "ReduceScatter")[:directions])
     seconds, copies = _runs(state, state.gone, (full, held), both, "gather", machine)
     copies += _sliced(state, (full, held - _ones(state.gone)), machine)
     return seconds + copies * directions
@@ -80,20 +82,23 @@ def _least_gathered(state: _Pairs, moved: Moved, machine: Machine) -> Floats:
 
 def _least_exchanged(state: _Pairs, exchanged: Ints, moved: Moved, machine: Machine) -> Floats:
     """What is wanted elsewhere is exchanged, the rest gathered; on what slices leave."""
-    count = state.first.count
     full, directions = prod(state.first.shape) * moved.element, 2 if moved.gradient else 1
     smallest = _ones(state.held)[:, None] + _ones(state.new)
-    both = rates(machine, ("AlltoAll",) * directions, count)
+    both = _rates(state, machine, ("AlltoAll",) * directions)
     seconds, _ = _runs(
         state, exchanged, (full, smallest), both, "exchange", machine, state.crossed()
     )
     gathered = state.gone & ~exchanged
     before = smallest - _ones(state.blocked(gathered))
-    both = rates(machine, ("AllGather", "ReduceScatter")[:directions], count)
+    both = _rates(state, machine, ("AllGather", "ReduceScatter")[:directions])
     gathering, copies = _runs(state, gathered, (full, before), both, "any order", machine)
     sliced = _copied(full / 2.0**smallest, machine)
     copies += np.where(state.new != 0, sliced, 0.0)
     return seconds + gathering + copies * directions
+
+
+def _rates(state: _Pairs, machine: Machine, ops: Sequence[str]) -> Rates:
+    return rates(machine, ops, state.first.count, state.first.odd)
 
 
 @dataclass(slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import field
 from functools import cached_property
-from math import prod
 
 import numpy as np
 
@@ -17,10 +16,14 @@ from irtool.planning.cost.layout_bits import (
     Bools,
     Floats,
     Ints,
+    bit_count,
     bits_from,
     common_shape,
+    cuts_of,
     layout_from,
+    odd_part,
     places_of,
+    without_odd_part,
 )
 from irtool.planning.cost.structure import Ref
 from irtool.planning.search.bounds import Moved, least_between
@@ -44,9 +47,9 @@ class Layouts:
         which: by candidate, which layout.
         first: by layout, the first candidate that leads to it.
         place, cuts: by layout, in the tensor's shape without dimensions of size 1, as
-            ``layout_bits.Bits`` has them; None where devices are not a power
-            of two.
+            ``layout_bits.Bits`` has them.
         known: by layout, whether it has such a form.
+        odd: what a device's number is divided by before it has the bits of ``place``.
     """
 
     ref: Ref
@@ -54,9 +57,10 @@ class Layouts:
     shape: Shape
     which: Ints
     first: tuple[int, ...]
-    place: Ints | None
+    place: Ints
     cuts: Ints
     known: Bools
+    odd: int = 1
     made: dict[int, TensorLayout] = field(default_factory=dict[int, TensorLayout])
 
     def __len__(self) -> int:
@@ -64,7 +68,7 @@ class Layouts:
 
     def layout(self, number: int) -> TensorLayout:
         """One of them, in standard form."""
-        if number not in self.made and self.place is not None and self.known[number]:
+        if number not in self.made and self.has_bits and self.known[number]:
             place = self.place[number].tolist()
             self.made[number] = layout_from(place, int(self.cuts[number]), self.shape)
         if number not in self.made:
@@ -74,18 +78,23 @@ class Layouts:
             self.made[number] = layout.standard()
         return self.made[number]
 
+    @property
+    def has_bits(self) -> bool:
+        """Whether a layout's bits say all of it: devices are a power of two."""
+        return self.odd == 1
+
     @cached_property
     def keys(self) -> tuple[object, ...]:
         """By layout something that is equal where devices hold the same pieces."""
-        if self.place is None or not self.known.all():
+        if not self.has_bits or not self.known.all():
             layouts = [self.layout(number) for number in range(len(self))]
             return tuple((layout.tensor_shape, layout.strides()) for layout in layouts)
         return tuple((self.shape, tuple(row)) for row in self.place.tolist())
 
     @cached_property
     def content(self) -> object:
-        """Equal where all layouts are the same, in the same order."""
-        if self.place is None:
+        """Equal where bounds of all layouts are the same, in the same order."""
+        if not self.has_bits and not self.known.all():
             return id(self)
         return self.shape, self.place.tobytes(), self.cuts.tobytes(), self.known.tobytes()
 
@@ -95,7 +104,7 @@ class Layouts:
 
         That depends on who holds the same pieces, and on how long the first dimension is on each.
         """
-        if self.place is None or not self.known.all():
+        if not self.has_bits or not self.known.all():
             number: dict[object, int] = {}
             numbers = [number.setdefault(key, len(number)) for key in self.keys]
             first = tuple(numbers.index(kind) for kind in number.values())
@@ -110,8 +119,8 @@ class Layouts:
 
     def bits(self, shape: Shape) -> tuple[Bits, Bools]:
         """All of them in places of a refinement of the shape; and which have such a form."""
-        assert self.place is not None
-        return bits_from(_own(self.shape), self.place, self.cuts, self.known, shape)
+        own = _own(self.shape)
+        return bits_from(own, self.place, self.cuts, self.known, shape, self.odd)
 
 
 def layouts_of(ref: Ref, candidates: Candidates, devices: int) -> Layouts:
@@ -170,17 +179,16 @@ def _looked_up(ref: Ref, candidates: Candidates, devices: int) -> Layouts:
         which.append(number)
     made = dict(enumerate(seen))
     shape = made[0].tensor_shape
-    width = devices.bit_length() - 1
-    place: Ints | None = None
+    width, odd = bit_count(devices), odd_part(devices)
+    place = np.full((len(made), width), -1, dtype=np.int64)
     cuts, known = np.zeros(len(made), dtype=np.int64), np.zeros(len(made), dtype=np.bool_)
-    if devices & (devices - 1) == 0:
-        place = np.full((len(made), width), -1, dtype=np.int64)
-        for index, layout in made.items():
-            row = _row(layout, width)
-            if row is not None:
-                place[index], cuts[index], known[index] = row[:-1], row[-1], True
+    for index, layout in made.items():
+        plain = without_odd_part(layout, odd)
+        row = None if plain is None else _row(plain, width)
+        if row is not None:
+            place[index], cuts[index], known[index] = row[:-1], row[-1], True
     numbers = np.array(which, dtype=np.int64)
-    return Layouts(ref, candidates, shape, numbers, tuple(first), place, cuts, known, made)
+    return Layouts(ref, candidates, shape, numbers, tuple(first), place, cuts, known, odd, made)
 
 
 def _own(shape: Shape) -> Shape:
@@ -194,11 +202,7 @@ def _row(layout: TensorLayout, width: int) -> Ints | None:
     place = places_of(layout, _own(layout.tensor_shape), width)
     if place is None:
         return None
-    cuts, stride = 0, prod(layout.device_matrix)
-    for axis in layout.device_matrix:
-        stride //= axis
-        cuts |= stride
-    return np.array([*place, cuts & ((1 << width) - 1)], dtype=np.int64)
+    return np.array([*place, cuts_of(layout) & ((1 << width) - 1)], dtype=np.int64)
 
 
 def least_prices(
@@ -217,16 +221,15 @@ def least_prices(
         seconds: a row for each layout of ``first``, a column for each of ``second``.
     """
     least = np.zeros((len(first), len(second)))
-    if first.place is None or second.place is None:
+    moved = Moved(want.element, want.gradient)
+    if not first.has_bits:
         sources = [first.layout(number) for number in range(len(first))]
         targets = [second.layout(number) for number in range(len(second))]
-        moved = Moved(want.element, want.gradient)
-        return want.runs * least_anywhere(sources, targets, moved, machine)
+        least = want.runs * least_anywhere(sources, targets, moved, machine)
     shape = common_shape(first.shape, second.shape)
     if shape is None:
         return least
     left, known_left = first.bits(shape)
     right, known_right = second.bits(shape)
-    moved = Moved(want.element, want.gradient)
     prices = want.runs * least_between(left, right, moved, machine, enable_alltoall)
-    return np.where(known_left[:, None] & known_right[None, :], prices, least)
+    return np.where(known_left[:, None] & known_right[None, :], np.maximum(prices, least), least)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from math import inf, prod
+from math import inf
 from typing import TypeAlias
 
 import numpy as np
@@ -151,8 +151,7 @@ def least_seconds(
     """
     least = np.zeros((len(sources), len(targets)))
     shape = common_shape(sources[0].tensor_shape, targets[0].tensor_shape)
-    size = prod(sources[0].device_matrix)
-    if shape is None or size & (size - 1):
+    if shape is None:
         return least
     first, known_first = bits_of(sources, shape)
     second, known_second = bits_of(targets, shape)

@@ -32,11 +32,11 @@ NEAR = [
 
 
 @st.composite
-def layouts(draw: st.DrawFn, shape: tuple[int, ...]) -> TensorLayout:
-    """A layout with axes of powers of two, in any order, on one dimension each or on none."""
-    left, sizes = DEVICES, list[int]()
+def layouts(draw: st.DrawFn, shape: tuple[int, ...], devices: int = DEVICES) -> TensorLayout:
+    """A layout with axes of any sizes, in any order, on one dimension each or on none."""
+    left, sizes = devices, list[int]()
     while left > 1:
-        size = draw(st.sampled_from([n for n in (2, 4, 8, 16, 32, 64) if n <= left]))
+        size = draw(st.sampled_from([n for n in range(2, left + 1) if left % n == 0]))
         sizes.append(size)
         left //= size
     free, entries = list(range(len(sizes))), list[int]()
@@ -50,21 +50,24 @@ def layouts(draw: st.DrawFn, shape: tuple[int, ...]) -> TensorLayout:
 
 
 @st.composite
-def pairs(draw: st.DrawFn) -> tuple[TensorLayout, TensorLayout]:
+def pairs(draw: st.DrawFn, devices: int) -> tuple[TensorLayout, TensorLayout]:
     """A source and a target of one tensor, perhaps of different shapes."""
     first, second = draw(st.sampled_from(SHAPES)), draw(st.sampled_from(SHAPES))
-    return draw(layouts(first)), draw(layouts(second))
+    return draw(layouts(first, devices)), draw(layouts(second, devices))
 
 
 @pytest.mark.parametrize("enable_alltoall", [False, True])
 @pytest.mark.parametrize("machine", ["ascend_910b", "gpu_a100"])
-def test_a_bound_is_never_above_the_price(machine: str, enable_alltoall: bool) -> None:
+@pytest.mark.parametrize("devices", [DEVICES, 24, 96, 40])
+def test_a_bound_is_never_above_the_price(
+    devices: int, machine: str, enable_alltoall: bool
+) -> None:
     chains = Chains(
-        Context(tuple(range(DEVICES)), soc="Ascend910B"), built_in(machine), enable_alltoall
+        Context(tuple(range(devices)), soc="Ascend910B"), built_in(machine), enable_alltoall
     )
 
-    @settings(max_examples=150, deadline=None)
-    @given(pairs(), st.booleans())
+    @settings(max_examples=150 if devices == DEVICES else 60, deadline=None)
+    @given(pairs(devices), st.booleans())
     def check(pair: tuple[TensorLayout, TensorLayout], gradient: bool) -> None:
         source, target = (layout.standard() for layout in pair)
         want = Want(4, gradient, source.tensor_shape != target.tensor_shape, False)
@@ -85,6 +88,30 @@ def test_a_bound_is_the_price_where_a_gather_and_a_slice_do() -> None:
     want = Want(4, True, False, False)
     least = least_seconds([source], [target], want, machine, False)
     assert least[0, 0] == pytest.approx(chains.seconds(source, target, want))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "share"),
+    [
+        pytest.param((4, 24), (96,), 1.0, id="gathered, what is odd repeats"),
+        pytest.param((2, 2, 24), (96,), 1.0, id="two axes"),
+        pytest.param((12, 8), (96,), 0.0, id="what is odd is not at the end"),
+        pytest.param((32, 3), (96,), 0.0, id="what is odd splits"),
+    ],
+)
+def test_an_odd_part_that_repeats_leaves_bits(
+    source: tuple[int, ...], target: tuple[int, ...], share: float
+) -> None:
+    """Layouts of 96 devices that split the first dimension, on one machine."""
+    machine, want = built_in("ascend_910b"), Want(4, False, False, False)
+    chains = Chains(Context(tuple(range(96)), soc="Ascend910B"), machine, enable_alltoall=False)
+    split = (len(source) - 1,) if source != (32, 3) else (0,)
+    if source == (2, 2, 24):
+        split = (2, 1)
+    one = TensorLayout(source, (*split, *[-1] * (2 - len(split))), (96, 96)).standard()
+    other = TensorLayout(target, (-1, -1), (96, 96))
+    least = least_seconds([one], [other], want, machine, False)[0, 0]
+    assert least == pytest.approx(share * chains.seconds(one, other, want))
 
 
 @pytest.mark.parametrize("enable_alltoall", [False, True])
