@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irtool.compare.layouts.across_ranks import _are_one
 from irtool.compare.layouts.assembled import (
     Assembler,
     _apart,
@@ -18,6 +17,7 @@ from irtool.compare.layouts.assembled import (
     _same_figures,
 )
 from irtool.compare.layouts.collectives import _instead
+from irtool.compare.layouts.one_rank import are_one
 from irtool.compare.layouts.slices import Cut, best_cut, cuts
 from irtool.compare.layouts.stages import CannotJoin, stages_of
 from irtool.compare.tensors.model import Columns, Op, TensorRun
@@ -101,7 +101,7 @@ def test_figures_of_half_precision_are_stated_in_it(
 def test_two_calls_show_one_tensor_up_to_a_millionth(place: int, off: float, is_one: bool) -> None:
     ours = (3.0, -2.0, 10.0)
     theirs = [value * (1 + off * (number == place)) for number, value in enumerate(ours)]
-    assert _are_one(ours, tuple(theirs)) == is_one
+    assert are_one(ours, tuple(theirs)) == is_one
 
 
 # -- values ----------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -12,27 +11,34 @@ from irtool.compare.layouts.alignment import OWN_CALL, is_collective, same_opera
 from irtool.compare.layouts.assembled import Assembled, Assembler, Odd
 from irtool.compare.layouts.chained import (
     Chained,
-    Coordinate,
     chained,
     check_ranks,
     micro_batches,
 )
 from irtool.compare.layouts.declared import SideLayout
+from irtool.compare.layouts.figures import (
+    SUMMED,
+    Figures,
+    agree,
+    figures_in,
+    joined_figures,
+    odd_parts,
+)
+from irtool.compare.layouts.one_rank import are_one, figures_at, off_on_one_rank, pieces_of
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
-from irtool.compare.tensors.dtypes import is_float
+from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.facts import Differing, Kind
-from irtool.compare.tensors.formats.payload import BadPayload, read_array
 from irtool.compare.tensors.judging.past import Training
 from irtool.compare.tensors.judging.verdict import Judged
-from irtool.compare.tensors.measuring.measure import Scheduler, complete, measure_arrays
+from irtool.compare.tensors.measuring.measure import Scheduler, measure_arrays
 from irtool.compare.tensors.model import Columns, Op, TensorRun
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
 from irtool.ir.dataclass import dataclass
 from irtool.ir.units import numbered_text
 
-_SAME_NUMBERS = 1e-6
-"""Relative difference of figures of one tensor that two calls show."""
+_HALF = 2.0**-20
+"""Unit roundoff from which a type counts as half precision."""
 _NAMED = 0.1
 """Share of the largest error from which on a rank is named."""
 
@@ -190,13 +196,17 @@ def _settle(across: AcrossRanks, pairs: Mapping[int, int]) -> None:
     """Which of all that is wrong comes first, and on which ranks."""
     comparison = across.comparison
     first = comparison.first
+    before = len(comparison.left.ops) if first is None else first.pair.left.index
+    first = off_on_one_rank(across, before) or first
     partners = {b: a for a, b in pairs.items()}
     candidates: list[tuple[int, int, Judged]] = []
     for odd in across.assembled.odd:
         place = odd.op if odd.which == 0 else partners.get(odd.op, odd.op)
         candidates.append((place, 0, _of_odd(across, odd, partners)))
     if first is not None:
-        first.ranks = _ranks_at_fault(across, first)
+        first.ranks = first.ranks or _ranks_at_fault(across, first)
+        if not first.ranks:
+            first.ranks, first.ranks_open = _ranks_by_figures(across, first)
         if first.entered and not first.parameter and first.output and not first.maker_right:
             _name_maker(across, first, pairs)
         candidates.append((first.pair.left.index, 1, first))
@@ -236,36 +246,84 @@ def _ranks_at_fault(across: AcrossRanks, first: Judged) -> tuple[int, ...]:
 
 def _odd_ranks(across: AcrossRanks, which: int, first: Judged) -> tuple[int, ...]:
     assert first.output is not None
-    place = first.output[which]
-    partition = across.assembled.partitions.get((which, place))
-    match = across.assembled.partners.get((which, place))
-    if partition is None or match is None or (partition.batch is None and partition.tensor is None):
-        return ()
-    side, other = across.sides[which], across.sides[1 - which]
-    columns = other.run.columns
     op = (first.pair.left, first.pair.right)[which]
-    label = side.run.columns.labels[place]
-    import numpy as np
+    errors = {
+        rank: max(measure_arrays(*pair).error for pair in pairs)
+        for rank, pairs in pieces_of(across, which, op, first.output[which]).items()
+    }
+    worst = max(errors.values(), default=0.0)
+    odd = tuple(sorted(rank for rank, error in errors.items() if error > _NAMED * worst))
+    partition = across.assembled.partitions.get((which, first.output[which]))
+    is_cut = partition is not None and (partition.batch, partition.tensor) != (None, None)
+    return odd if is_cut or len(odd) < len(errors) else ()
 
-    errors: dict[int, float] = {}
-    try:
-        full = read_array(columns.files[match], columns.dtypes[match])
-        full = np.reshape(full, partition.whole)
-        parts = side.ops[op.index].parts
-        for coordinate, (rank, part) in parts.items():
-            theirs = side.runs[rank].columns
-            p = next((p for p in part.tensors if theirs.labels[p] == label), None)
-            if p is None:
-                return ()
-            value = read_array(theirs.files[p], theirs.dtypes[p])
-            value = value * across.assembled.factors[which] if op.phase == "backward" else value
-            expected = partition.part(full, coordinate, _all(parts))
-            error = measure_arrays(expected, value).error
-            errors[rank] = max(errors.get(rank, 0.0), error)
-    except (BadPayload, ValueError):
-        return ()
-    worst = max(errors.values())
-    return tuple(sorted(rank for rank, error in errors.items() if error > _NAMED * worst))
+
+def _ranks_by_figures(
+    across: AcrossRanks, first: Judged
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Whose part of the accused tensor is off by figures, and of which ranks one may be it."""
+    if first.output is None:
+        return (), ()
+    for which in (1, 0):
+        side, op = across.sides[which], (first.pair.left, first.pair.right)[which]
+        place = first.output[which]
+        columns = side.run.columns
+        if len(side.runs) < 2 or columns.files[place]:
+            continue
+        cells = _cells(across, which, op, place)
+        whole = figures_in(across.sides[1 - which].run.columns, first.output[1 - which])
+        unit = roundoff(columns.dtypes[place])
+        slack = SUMMED if first.parameter else max(SUMMED, 4 * unit, 2 * first.error_in)
+        odd = odd_parts([row for row, _ in cells], whole, slack, first.parameter)
+        ranks = tuple(sorted({rank for number in odd for rank in cells[number][1]}))
+        others = _cells(across, 1 - which, (first.pair.left, first.pair.right)[1 - which],
+                        first.output[1 - which])  # fmt: skip
+        if len(odd) > 1 and len(others) > 1 and len(cells) % len(others) == 0:
+            # Norms and means of half precision are stated in it.
+            stated = max(SUMMED, 2 * unit if unit > _HALF else 0.0)
+            rows = [row for row, _ in cells], [row for row, _ in others]
+            odd = _in_other_parts(*rows, odd, stated) or odd
+            ranks = tuple(sorted({rank for number in odd for rank in cells[number][1]}))
+        if odd:
+            return (ranks, ()) if len(odd) == 1 else ((), ranks)
+    return (), ()
+
+
+def _in_other_parts(
+    parts: Sequence[Figures], others: Sequence[Figures], odd: Sequence[int], slack: float
+) -> tuple[int, ...]:
+    """Those of some parts that lie in a part of the other run that they do not make up."""
+    each = len(parts) // len(others)
+    return tuple(
+        number
+        for number in odd
+        if not agree(
+            joined_figures(parts[number // each * each : (number // each + 1) * each]),
+            others[number // each],
+            slack,
+        )
+    )
+
+
+def _cells(
+    across: AcrossRanks, which: int, op: Op, place: int
+) -> list[tuple[Figures, tuple[int, ...]]]:
+    """Figures of each part of a tensor, in their order, and the ranks that hold it."""
+    partition = across.assembled.partitions.get((which, place))
+    side = across.sides[which]
+    label = side.run.columns.labels[place]
+    if partition is None or (partition.batch is None and partition.tensor is None):
+        return []
+    cells: dict[tuple[int, ...], tuple[Figures, set[int]]] = {}
+    for coordinate, (rank, part) in sorted(side.ops[op.index].parts.items()):
+        columns = side.runs[rank].columns
+        own = next((p for p in part.tensors if columns.labels[p] == label), None)
+        if own is None:
+            return []
+        number = (*coordinate[:2], 0) if partition.batch is not None else (0, 0, 0)
+        number = (*number[:2], coordinate[2] if partition.tensor is not None else 0)
+        cells.setdefault(number, (figures_in(columns, own), set()))[1].add(rank)
+    return [(row, tuple(sorted(ranks))) for row, ranks in cells.values()]
 
 
 def _name_maker(across: AcrossRanks, first: Judged, pairs: Mapping[int, int]) -> None:
@@ -283,7 +341,7 @@ def _name_maker(across: AcrossRanks, first: Judged, pairs: Mapping[int, int]) ->
         columns = side.runs[rank].columns
         place = next((p for p in part.tensors if columns.labels[p] == label), None)
         if place is not None and (not first.ranks or rank in first.ranks):
-            wanted.setdefault(rank, _figures(columns, place))
+            wanted.setdefault(rank, figures_at(columns, place))
     for item in side.ops[: op.index]:
         if item.op.index in paired or item.op.is_module:
             continue
@@ -300,20 +358,7 @@ def _name_maker(across: AcrossRanks, first: Judged, pairs: Mapping[int, int]) ->
 def _gives(columns: Columns, call: Op, wanted: Mapping[int, tuple[float, ...]]) -> bool:
     """Whether a call gives what one of the ranks reads."""
     return any(
-        _are_one(own, _figures(columns, place)) for place in call.outputs for own in wanted.values()
+        are_one(own, figures_at(columns, place))
+        for place in call.outputs
+        for own in wanted.values()
     )
-
-
-def _figures(columns: Columns, place: int) -> tuple[float, ...]:
-    if math.isnan(columns.norm[place]):
-        complete(columns, place, False)
-    return columns.most[place], columns.least[place], columns.norm[place]
-
-
-def _are_one(ours: tuple[float, ...], theirs: tuple[float, ...]) -> bool:
-    """Whether two calls show one tensor."""
-    return all(math.isclose(a, b, rel_tol=_SAME_NUMBERS) for a, b in zip(ours, theirs, strict=True))
-
-
-def _all(parts: Mapping[Coordinate, object]) -> Sequence[Coordinate]:
-    return sorted(parts)

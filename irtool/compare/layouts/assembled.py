@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from irtool.compare.layouts.additions import ADD_UP, Unsummed
 from irtool.compare.layouts.alignment import is_collective
 from irtool.compare.layouts.chained import Chained, Coordinate
-from irtool.compare.layouts.figures import joined_figures
+from irtool.compare.layouts.figures import figures_in, joined_figures
 from irtool.compare.layouts.parts import Across, Degrees, Partition, partitions
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
 from irtool.compare.tensors.measuring.measure import measure_arrays
-from irtool.compare.tensors.model import NAN, Columns, Op, Shape
+from irtool.compare.tensors.model import NAN, Op, Shape
 from irtool.compare.tensors.semantics import family, is_random
 from irtool.ir.dataclass import dataclass
 from irtool.ir.units import numbered_text
@@ -49,7 +49,9 @@ _Both: TypeAlias = "tuple[NDArray[Any], NDArray[Any]]"
 _Row: TypeAlias = tuple[float, float, float, float]
 """Largest, smallest, mean, norm."""
 _Rows: TypeAlias = dict[Coordinate, _Row]
-_Best: TypeAlias = tuple[float, tuple[Partition, Partition], _Both, tuple[Across, Across]]
+_Modes: TypeAlias = tuple[Across, Across]
+"""What data parallel ranks, and tensor parallel ones, hold that cut no axis."""
+_Best: TypeAlias = tuple[float, tuple[Partition, Partition], _Both, tuple[_Modes, ...]]
 """Error of a way to put a tensor together on both sides, that way, what it gives, its sums."""
 
 
@@ -84,6 +86,7 @@ class Assembled:
         unknown: by place of the left tensor, why two tensors cannot be compared.
         factors: of each side, what its gradients were multiplied by.
         partners: by side and place, the place of the tensor on the other side.
+        sums: side and place of tensors of which ranks hold terms.
     """
 
     partitions: dict[tuple[int, int], Partition] = field(
@@ -93,6 +96,7 @@ class Assembled:
     unknown: dict[int, str] = field(default_factory=dict[int, str])
     factors: list[float] = field(default_factory=lambda: [1.0, 1.0])
     partners: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
+    sums: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
 
 
 class Assembler:
@@ -178,21 +182,23 @@ class Assembler:
                     joined, choice)  # fmt: skip
                 error = math.inf if math.isnan(error) else error
                 if best is None or error < 0.1 * best[0]:
-                    best = error, choice, joined, (modes[0][1], modes[1][1])
+                    best = error, choice, joined, modes
                 if error <= _SURE:
                     break
             if best is not None and best[0] <= _SURE:
                 break
         if best is None:
             return "ranks hold other numbers, and nothing says what they make together"
-        _, choice, joined, over_tensor = best
+        _, choice, joined, modes = best
         for which in (0, 1):
             self._note(which, indices[which], label, choice[which], both[which], is_parameter,
                        partials[which], joined[1 - which])  # fmt: skip
-            if phase == "backward" and label.startswith("input") and over_tensor[which] == "sum":
+            if phase == "backward" and label.startswith("input") and modes[which][1] == "sum":
                 self._unreduced_gradient(which, indices[which], label, both[which])
             self.found.partitions[which, places[which]] = choice[which]
             self.found.partners[which, places[which]] = places[1 - which]
+            if modes[which] != ("same", "same"):
+                self.found.sums.add((which, places[which]))
             if self.sides[which].is_cut:
                 value = joined[which]
                 if phase == "backward":
@@ -387,7 +393,7 @@ class Assembler:
                 if is_collective(item.op) and item.op.type in ADD_UP:
                     for rank, part in item.parts.values():
                         columns = self.sides[which].runs[rank].columns
-                        given.update(_row(columns, place) for place in part.inputs)
+                        given.update(figures_in(columns, place) for place in part.inputs)
             self._given[which] = given
         return bool(self._given[which].intersection(rows))
 
@@ -622,9 +628,9 @@ class Assembler:
         columns = run.columns
         if not columns.labels[place].startswith("input") or math.prod(columns.shapes[place]) < 2:
             return False
-        row, size = _row(columns, place), math.prod(columns.shapes[place])
+        row, size = figures_in(columns, place), math.prod(columns.shapes[place])
         return not any(
-            _row(columns, made) == row and math.prod(columns.shapes[made]) == size
+            figures_in(columns, made) == row and math.prod(columns.shapes[made]) == size
             for op in run.ops[:index]
             for made in op.outputs
         )
@@ -641,7 +647,7 @@ class Assembler:
             p = next((p for p in part[1].tensors if columns.labels[p] == label), None)
             if p is None:
                 return None
-            rows[coordinate] = _row(columns, p)
+            rows[coordinate] = figures_in(columns, p)
         return rows
 
     def _state(
@@ -738,10 +744,6 @@ def _checksum(value: NDArray[Any]) -> int:
     import numpy as np
 
     return zlib.crc32(np.ascontiguousarray(value).tobytes(), value.size)
-
-
-def _row(columns: Columns, place: int) -> _Row:
-    return columns.most[place], columns.least[place], columns.mean[place], columns.norm[place]
 
 
 def _groups(values: Values, digit: int) -> list[list[Coordinate]]:

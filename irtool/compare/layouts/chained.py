@@ -72,6 +72,10 @@ class Chained:
         return len(self.runs) > 1 or self.micro > 1
 
 
+_After: TypeAlias = tuple[LogicalOp, int]
+"""The common call that a call of one rank alone follows, and as which one it does."""
+
+
 def chained(runs: Mapping[int, TensorRun], layout: SideLayout, micro: int) -> Chained:
     """Bring the operators of all ranks together.
 
@@ -86,6 +90,7 @@ def chained(runs: Mapping[int, TensorRun], layout: SideLayout, micro: int) -> Ch
     check_ranks(runs, layout)
     ranks = sorted(runs)
     ops: dict[str, LogicalOp] = {}
+    before: dict[str, _After] = {}
     columns: dict[tuple[int, int], list[int]] = {}
     for place, rank in enumerate(ranks):
         columns.setdefault(layout.position(place)[1:], []).append(rank)
@@ -93,13 +98,19 @@ def chained(runs: Mapping[int, TensorRun], layout: SideLayout, micro: int) -> Ch
         naming = _Naming()
         for stage, rank in enumerate(members):
             named = like_lead(runs[columns[0, 0][stage]], runs[rank])
+            last: LogicalOp | None = None
             for name, number, op in naming.named(named, micro):
                 logical = ops.get(name)
                 if logical is None:
                     logical = ops[name] = LogicalOp(_renamed(op, name), stage)
+                    if OWN_CALL in name and last is not None and last.op.phase == op.phase:
+                        common, number = before.get(last.op.name, (last, 0))
+                        before[name] = common, number + 1
+                last = logical
                 logical.parts.setdefault((data, number, tensor), (rank, op))
             naming.next_stage()
-    ordered = sorted(ops.values(), key=lambda item: _order(item, layout.pipeline_parallel))
+    stages = layout.pipeline_parallel
+    ordered = sorted(ops.values(), key=lambda item: _order(item, stages, before))
     return Chained(runs, layout, micro, ordered, as_run(runs, ordered))
 
 
@@ -287,8 +298,14 @@ def _renamed(op: Op, name: str) -> Op:
     return made
 
 
-def _order(item: LogicalOp, stages: int) -> tuple[int, int, int]:
-    """Forward from the first stage on, backward from the last one."""
+def _order(item: LogicalOp, stages: int, before: Mapping[str, _After]) -> tuple[int, ...]:
+    """Forward from the first stage on, backward from the last one.
+
+    A call that one rank alone makes follows what it follows there.
+    """
+    common, number = before.get(item.op.name, (item, 0))
+    if number:
+        return (*_order(common, stages, before), number)
     phase = item.op.phase
     if phase == "forward":
         return 0, item.stage, item.op.index

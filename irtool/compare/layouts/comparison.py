@@ -7,10 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from irtool.compare.layouts.collectives import WrongCollective, wrong_collectives
-from irtool.compare.layouts.logical import Logical, OtherReplica, put_together, rank_errors
+from irtool.compare.layouts.figures import SUMMED, figures_in, figures_of, odd_parts
+from irtool.compare.layouts.logical import (
+    Logical,
+    OtherReplica,
+    put_together,
+    rank_errors,
+    rank_pieces,
+)
 from irtool.compare.layouts.outline import outline_of
 from irtool.compare.layouts.ranks import Ranks, node_ops, operand
 from irtool.compare.layouts.same_operators import same_operators
+from irtool.compare.layouts.slice_by_slice import Slices, scaled_on, slice_errors
 from irtool.compare.layouts.stages import (
     Begin,
     CannotJoin,
@@ -21,6 +29,8 @@ from irtool.compare.layouts.stages import (
     without_own,
 )
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
+from irtool.compare.tensors.dtypes import is_float, roundoff
+from irtool.compare.tensors.facts import Differing, Kind
 from irtool.compare.tensors.judging.past import Training
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.measuring.measure import Scheduler
@@ -74,6 +84,21 @@ class LayoutComparison:
         """Tensors that could not be put together, and why."""
         labels = self.logical.run.columns.labels
         return [f"{labels[place]}: {why}" for place, why in self.logical.unknown.items()]
+
+    @property
+    def replicas(self) -> list[tuple[Kind, Differing]]:
+        """Weights and data that ranks should be given alike and are not, as facts."""
+        columns, given = self.logical.run.columns, list[tuple[Kind, Differing]]()
+        for item in self.logical.replicas:
+            place = next((p for p in item.op.tensors if columns.labels[p] == item.label), None)
+            if not item.is_given or place is None:
+                continue
+            kind: Kind = "indices"
+            if is_float(columns.dtypes[place]):
+                kind = "initial weights" if place in item.op.parameters else "input data"
+            name = f"{item.op.name}.{item.label} on {numbered_text('rank', item.ranks)}"
+            given.append((kind, Differing(name, item.error)))
+        return given
 
 
 def compare_layouts(
@@ -211,10 +236,13 @@ def _settle(
             for item in logical.replicas[:1]
         ),
     ]
+    before = len(comparison.left.ops) if first is None else first.pair.left.index
+    first = _scaled_slices(comparison, chain, ranks, before, is_left) or first
     if first is not None:
         output = None if first.output is None else first.output[is_left]
         parts = ranks if output is None else chain.made_of.get(output, ranks)
-        _name_ranks(comparison, first, logical, parts, is_left)
+        if not first.ranks:
+            _name_ranks(comparison, first, logical, parts, is_left)
         if first.entered and not first.parameter and not (first.maker_left or first.maker_right):
             _name_own(first, logical, ranks, is_left)
         named = (first.maker_left, first.maker_right)[is_left]
@@ -222,6 +250,39 @@ def _settle(
         candidates.append((op.index, 2, first))
     if candidates:
         comparison.first = min(candidates, key=lambda item: item[:2])[2]
+
+
+def _scaled_slices(
+    comparison: TensorComparison, chain: Chain, ranks: Ranks, before: int, is_left: bool
+) -> Judged | None:
+    """The first operator where slices of some ranks alone are off by a factor.
+
+    Args:
+        comparison: of both runs put together.
+        chain: how the one that is cut was.
+        ranks: of it.
+        before: index of the operator that is accused anyway, in the left run.
+        is_left: the left run is on one device, or the one that is not looked at.
+    """
+    which, usual = int(is_left), Slices()
+    run, other = (comparison.left, comparison.right)[:: -1 if is_left else 1]
+    for item in comparison.judged:
+        ops = item.pair.left, item.pair.right
+        node = ops[which].node
+        if ops[0].index >= before or (node is not None and node.is_backward):
+            return None
+        for places in (*item.slots.inputs, *item.slots.outputs):
+            place, dtype = places[which], run.columns.dtypes[places[which]]
+            if not is_float(dtype) or place in ops[which].parameters:
+                continue
+            parts = chain.made_of.get(place, ranks)
+            pieces = rank_pieces(chain.logical, parts, other, place, places[1 - which])
+            errors = slice_errors(pieces)
+            odd = usual.scaled(errors, roundoff(dtype))
+            if odd:
+                label = run.columns.labels[place]
+                return scaled_on(item, label, places, which, odd, errors)
+    return None
 
 
 def _name_ranks(
@@ -234,10 +295,32 @@ def _name_ranks(
     other = comparison.left if is_left else comparison.right
     errors = rank_errors(logical, ranks, other, place, match)
     if not errors:
+        _name_ranks_by_figures(first, logical, ranks, (other, place, match))
         return
     worst = max(errors.values())
     odd = [rank for rank, error in errors.items() if error > 0.1 * worst]
     first.ranks = tuple(odd)
+
+
+def _name_ranks_by_figures(
+    first: Judged, logical: Logical, ranks: Ranks, tensor: tuple[TensorRun, int, int]
+) -> None:
+    """The same where figures alone were dumped: what they tell, and of whom they leave it open."""
+    other, place, match = tensor
+    cut, columns = logical.cuts.get(place), logical.run.columns
+    op = next((op for op in logical.run.ops if place in op.tensors), None)
+    if cut is None or op is None or columns.files[place] or place in logical.sums:
+        return
+    figures = figures_of(ranks, op.name, columns.labels[place])
+    if figures is None or set(figures) != set(cut.parts):
+        return
+    cells = cut.replicas()
+    whole = figures_in(other.columns, match)
+    unit = roundoff(columns.dtypes[place])
+    slack = SUMMED if first.parameter else max(SUMMED, 4 * unit, 2 * first.error_in)
+    odd = odd_parts([figures[cell[0]] for cell in cells], whole, slack, first.parameter)
+    owners = tuple(sorted({ranks.rank_of(part) for number in odd for part in cells[number]}))
+    first.ranks, first.ranks_open = (owners, ()) if len(odd) == 1 else ((), owners)
 
 
 def _name_own(first: Judged, logical: Logical, ranks: Ranks, is_left: bool) -> None:

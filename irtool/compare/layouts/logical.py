@@ -31,6 +31,7 @@ from irtool.compare.layouts.ranks import (
     readers,
 )
 from irtool.compare.layouts.same_operators import MICRO_BATCH, same_operators
+from irtool.compare.layouts.slice_by_slice import Pieces
 from irtool.compare.layouts.slices import Cut, best_cut, counts_of, cuts
 from irtool.compare.layouts.sums import VIRTUAL_DIVISION, Sums, gradient_nodes, partial_sums
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
@@ -652,6 +653,22 @@ def rank_errors(
     Returns:
         Relative errors by rank; empty where a tensor is no slice.
     """
+    return {
+        rank: max(measure_arrays(*pair).error for pair in pairs)
+        for rank, pairs in rank_pieces(logical, ranks, other, place, match).items()
+    }
+
+
+def rank_pieces(logical: Logical, ranks: Ranks, other: TensorRun, place: int, match: int) -> Pieces:
+    """What each rank holds of a tensor beside its part of the other run's; as for rank_errors.
+
+    Args:
+        logical: the run put together.
+        ranks: its ranks.
+        other: the other run.
+        place: of the tensor in the columns of the logical run.
+        match: of its partner.
+    """
     cut = logical.cuts.get(place)
     if cut is None or place in logical.sums or not other.columns.files[match]:
         return {}
@@ -664,23 +681,23 @@ def rank_errors(
         return {}
     is_gradient = op is not None and op.node is not None and op.node.is_backward
     factor = (logical.gradient_factor or 1.0) if is_gradient else 1.0
-    errors: dict[int, float] = {}
+    pieces: dict[int, list[tuple[NDArray[Any], NDArray[Any]]]] = {}
     for rank in cut.parts:
         value = ranks.values(rank, name, label)
         if value is not None and reference.shape == cut.whole:
             expected, value = reference[cut.window(rank)], value * factor
             node = ranks.ops[rank][name].node
-            parts = {} if node is None else _gathered_errors(node, label, expected, value)
-            parts = parts or {ranks.rank_of(rank): measure_arrays(expected, value).error}
-            for owner, error in parts.items():
-                errors[owner] = max(error, errors.get(owner, 0.0))
-    return errors
+            parts = {} if node is None else _gathered(node, label, expected, value)
+            parts = parts or {ranks.rank_of(rank): (expected, value)}
+            for owner, pair in parts.items():
+                pieces.setdefault(owner, []).append(pair)
+    return pieces
 
 
-def _gathered_errors(
+def _gathered(
     node: Node, label: str, expected: NDArray[Any], value: NDArray[Any]
-) -> dict[int, float]:
-    """Of an operand that an AllGather puts together: how far off the part of each rank is."""
+) -> dict[int, tuple[NDArray[Any], NDArray[Any]]]:
+    """Of an operand that an AllGather puts together: the part of each rank."""
     text = label.partition(".")[2]
     source = operand(node, int(text)) if label.startswith("input") and text.isdecimal() else None
     info = collective(source[0]) if source is not None and source[0].op == "AllGather" else None
@@ -690,7 +707,7 @@ def _gathered_errors(
 
     count = len(info.ranks)
     pieces = zip(info.ranks, np.split(expected, count), np.split(value, count), strict=True)
-    return {rank: measure_arrays(ours, theirs).error for rank, ours, theirs in pieces}
+    return {rank: (ours, theirs) for rank, ours, theirs in pieces}
 
 
 def gradients_of(run: TensorRun) -> set[Node]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from irtool.compare.runs.graphs import join_graph
 from irtool.compare.runs.sides import Key, RunSide
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors, noise_of
-from irtool.compare.tensors.facts import Fact, facts_of
+from irtool.compare.tensors.facts import Differing, Fact, Kind, facts_of
 from irtool.compare.tensors.join import Joined
 from irtool.compare.tensors.judging.past import Training
 from irtool.compare.tensors.judging.verdict import Judged
@@ -365,6 +365,7 @@ def _compare_cut(left: RunSide, right: RunSide, settings: Settings) -> list[Unit
         words = [f"step {step[0]}"] * (step[0] >= 0)
         words.append(" and ".join(_put_together(read) for read in runs if len(read) > 1))
         units.append(_unit(", ".join(words), result, layout_comparison))
+        _add_replicas(units[-1], layout_comparison.replicas)
         for side, read in zip(sides, runs, strict=True):
             side.complaints += [f"{run.path}: {text}" for run in read.values()
                                 for text in run.problems]  # fmt: skip
@@ -409,14 +410,21 @@ def _compare_declared(
                 words += [_put_together(read) for read in runs if len(read) > 1][:1]
                 units.append(_unit(", ".join(words), across.comparison, across))
                 units[-1].undivided = across.undivided
-                for kind, differing in across.replicas:
-                    for fact in units[-1].facts:
-                        if fact.kind == kind and not fact.differing:
-                            fact.differing.append(differing)
+                _add_replicas(units[-1], across.replicas)
                 _forget(units, settings)
         except CannotChain as error:
             right.complaints.append(f"tensors cannot be compared: {error}")
     return units
+
+
+def _add_replicas(unit: UnitResult, replicas: Sequence[tuple[Kind, Differing]]) -> None:
+    """Add to the facts of a unit what ranks were given otherwise than other ranks."""
+    for kind, differing in replicas:
+        fact = next((fact for fact in unit.facts if fact.kind == kind), None)
+        if fact is None:
+            unit.facts += (fact := Fact(kind, 1),)
+        if not fact.differing:
+            fact.differing.append(differing)
 
 
 def _by_step(side: RunSide) -> dict[int, list[Key]]:

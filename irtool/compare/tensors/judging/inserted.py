@@ -9,7 +9,7 @@ share of a unit that shrinks with the number of elements.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.judging.bias import evenly, is_comparable, scale_of
@@ -100,17 +100,45 @@ def inserted_function(
         (effect,) = measure_all(Sides(side, side, [(source, places[which])]))
         if not (entry.exact and effect.exact) or entry.error > _UNITS * max(before, unit):
             continue
-        name = calls[0].name if len(calls) == 1 else f"{calls[0].name} to {calls[-1].name}"
-        size = math.prod(side.shapes[source])
-        alone = f" goes through {name} on the {('left', 'right')[which]} alone, which "
-        if families - _LINEAR and _is_biased(effect, size, unit, len(calls)):
-            return f"{alone}makes it {scale_of(effect):+.2%} longer: rounding does not"
-        moved = _MOVED * unit * math.sqrt(len(calls))
-        if effect.error > max(moved, 2 * entry.error):
-            return f"{alone}moves it by {effect.error:.2g}: more than rounding does"
         is_made_up = makers.has_call_after(1 - which, readers[1 - which], _MOST_CALLS)
-        if not is_made_up and effect.error > unit and is_missing(measure, effect, entry, size):
-            return f"{alone}changes it by {effect.error:.2g}: the other side lacks that change"
+        whose = f"the {('left', 'right')[which]}"
+        size = math.prod(side.shapes[source])
+        text = effect_text(calls, whose, (entry, effect, measure), unit, size, is_made_up)
+        if text:
+            return text
+    return ""
+
+
+def effect_text(
+    calls: Sequence[Op],
+    whose: str,
+    measures: tuple[Measure, Measure, Measure],
+    unit: float,
+    size: int,
+    is_made_up: bool = False,
+) -> str:
+    """What calls of one side alone do to a tensor, in words; empty for what rounding does as well.
+
+    Args:
+        calls: one after the other.
+        whose: of which side or rank they are.
+        measures: of what goes in beside what the other side reads; of that beside what comes out;
+            of what comes out beside what the other side reads.
+        unit: roundoff of the coarsest type that it has been through.
+        size: number of elements.
+        is_made_up: the other side has another call behind, which may do the same.
+    """
+    entry, effect, measure = measures
+    families = {family(op.type) for op in calls} - _HAND_ON
+    name = calls[0].name if len(calls) == 1 else f"{calls[0].name} to {calls[-1].name}"
+    alone = f" goes through {name} on {whose} alone, which "
+    if families - _LINEAR and _is_biased(effect, size, unit, len(calls)):
+        return f"{alone}makes it {scale_of(effect):+.2%} longer: rounding does not"
+    moved = _MOVED * unit * math.sqrt(len(calls))
+    if effect.error > max(moved, 2 * entry.error):
+        return f"{alone}moves it by {effect.error:.2g}: more than rounding does"
+    if not is_made_up and effect.error > unit and is_missing(measure, effect, entry, size):
+        return f"{alone}changes it by {effect.error:.2g}: the other side lacks that change"
     return ""
 
 

@@ -60,6 +60,7 @@ class Judged:
         lowered: half precision that this operator's input went through on one side, which only the
             values show.
         ranks: whose part of the output is off, where a run is cut over several.
+        ranks_open: it is some of these, and figures do not tell which.
         counted: of whole numbers that are accused, how many differ, in words.
         multiple: what the accused tensor of the right run is times the left one, if a multiple.
         multiple_of: of a gradient, how many from it on are the same multiple, and of how many.
@@ -92,6 +93,7 @@ class Judged:
     is_picked: bool = False
     lowered: str = ""
     ranks: tuple[int, ...] = ()
+    ranks_open: tuple[int, ...] = ()
     between: Literal["", "replica", "sum"] = ""
     counted: str = ""
     multiple: float = math.nan

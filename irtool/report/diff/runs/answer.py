@@ -75,6 +75,7 @@ class ErrorOrigin(AnswerObject, frozen=True, kw_only=True):
     ranks: Annotated[
         Sequence[int], doc("whose part is off, of a run that was put together of several")
     ]
+    ranks_open: Annotated[Sequence[int], doc("it is some of these; statistics do not tell which")]
     error_in: float | str | None
     error_out: float | str | None
     explained: Annotated[float | str | None, doc("what of `error_out` is no fault")]
@@ -294,6 +295,7 @@ def _origin(comparison: RunComparison, case: Case) -> ErrorOrigin:
         permuted=judged.is_permuted,
         unit=shown.name if shown is not None else "",
         ranks=judged.ranks,
+        ranks_open=judged.ranks_open,
         error_in=_known(judged.error_in),
         error_out=_known(judged.error_out),
         explained=_known(judged.budget),

@@ -135,6 +135,9 @@ def _case_text(comparison: RunComparison, case: Case) -> str:
         place += f" (right: {stretch})"
     if judged.ranks:
         place += f" on {numbered_text('rank', judged.ranks)}"
+    elif judged.ranks_open:
+        numbers = numbered_text("rank", judged.ranks_open)
+        place += f" on some of {numbers} (statistics do not tell which)"
     if judged.may_be_order:
         same = "has the same numbers in another order"
         if judged.may_be_mask:
