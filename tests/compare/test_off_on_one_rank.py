@@ -105,3 +105,28 @@ def test_a_call_of_one_rank_is_a_finding_where_its_result_goes_on(
         assert first.maker_right is not None
         assert first.maker_right.name == "Tensor.__mul__.0.forward@3"
         assert first.ranks == (RANKS - 1,)
+
+
+@pytest.mark.parametrize("stage", [0, 1])
+def test_of_pipeline_stages_the_one_at_fault_is_named(tmp_path: Path, stage: int) -> None:
+    draw = np.random.default_rng(2)
+    x = draw.normal(size=(ROWS, WIDTH)).astype(np.float32)
+    weights = [draw.normal(size=(WIDTH, WIDTH)).astype(np.float32) for _ in range(2)]
+
+    def products(faulty: int | None) -> list[Entry]:
+        given, made = x, []
+        for number, weight in enumerate(weights):
+            y = given @ weight.T * np.float32(1.05 if number == faulty else 1)
+            made.append((f"Functional.linear.{number}.forward", (given, weight), y))
+            given = y
+        return made
+
+    left = written(tmp_path / "left", [products(None)])
+    first, second = products(stage)
+    second = ("Functional.linear.0.forward", *second[1:])  # each rank counts its calls
+    right = written(tmp_path / "right", [[first], [second]])
+    found = compared(left, right, ONE, SideLayout(pipeline_parallel=2)).first
+    assert found is not None
+    assert (found.pair.left.name, found.stage, found.ranks) == (
+        f"Functional.linear.{stage}.forward", stage, (stage,),
+    )  # fmt: skip

@@ -88,7 +88,7 @@ def test_a_fault_in_one_micro_batch_of_the_second_stage_is_named(runs: Path, mic
     found = compared(runs / "mlp_single", runs / "mlp_pp2")
     assert "Tanh" in named(found)
     assert found.first is not None
-    assert found.first.ranks == (1,)
+    assert (found.first.stage, found.first.ranks) == (1, (1,))
 
 
 def test_another_weight_of_the_first_stage_is_a_parameter_that_differs(runs: Path) -> None:

@@ -90,6 +90,11 @@ class AcrossRanks:
         return given
 
     @property
+    def ranks(self) -> tuple[Runs, Runs]:
+        """The runs of both sides, by rank."""
+        return self.sides[0].runs, self.sides[1].runs
+
+    @property
     def micros(self) -> tuple[int, int]:
         """Number of micro-batches of each side."""
         return self.sides[0].micro, self.sides[1].micro
@@ -207,6 +212,7 @@ def _settle(across: AcrossRanks, pairs: Mapping[int, int]) -> None:
         first.ranks = first.ranks or _ranks_at_fault(across, first)
         if not first.ranks:
             first.ranks, first.ranks_open = _ranks_by_figures(across, first)
+        _name_stage(across, first)
         if first.entered and not first.parameter and first.output and not first.maker_right:
             _name_maker(across, first, pairs)
         candidates.append((first.pair.left.index, 1, first))
@@ -256,6 +262,19 @@ def _odd_ranks(across: AcrossRanks, which: int, first: Judged) -> tuple[int, ...
     partition = across.assembled.partitions.get((which, first.output[which]))
     is_cut = partition is not None and (partition.batch, partition.tensor) != (None, None)
     return odd if is_cut or len(odd) < len(errors) else ()
+
+
+def _name_stage(across: AcrossRanks, first: Judged) -> None:
+    """Say which pipeline stage is at fault, and its ranks where no part tells fewer."""
+    for which in (1, 0):
+        side = across.sides[which]
+        if side.layout.pipeline_parallel < 2:
+            continue
+        item = side.ops[(first.pair.left, first.pair.right)[which].index]
+        first.stage = item.stage
+        if not (first.ranks or first.ranks_open):
+            first.ranks = tuple(sorted({rank for rank, _ in item.parts.values()}))
+        return
 
 
 def _ranks_by_figures(

@@ -71,6 +71,7 @@ class LayoutComparison:
         wrong: collectives that did not do their work.
         folder: holds the joined tensors; gone with this object.
         micros: number of micro-batches of each side.
+        ranks: the runs of both sides, by rank.
     """
 
     comparison: TensorComparison
@@ -78,6 +79,7 @@ class LayoutComparison:
     wrong: Sequence[WrongCollective]
     folder: tempfile.TemporaryDirectory[str] = field(repr=False)
     micros: tuple[int, int] = (1, 1)
+    ranks: tuple[Mapping[int, TensorRun], Mapping[int, TensorRun]] = ({}, {})
 
     @property
     def unknown(self) -> list[str]:
@@ -151,17 +153,18 @@ def compare_layouts(
         chain = chains[which]
         if chain is None:
             continue
-        ranks = Ranks(dict(sorted(sides[which].ranks.items())))
-        collectives = list(wrong_collectives(ranks))
+        own = Ranks(dict(sorted(sides[which].ranks.items())))
+        collectives = list(wrong_collectives(own))
         if not made or collectives or chain.logical.replicas:
-            _settle(comparison, chain, ranks, collectives, which == 1)
+            _settle(comparison, chain, own, collectives, which == 1)
         wrong = [*collectives, *wrong]
         made.append(chain.logical)
     micros = [
         1 if side.one_device is not None else stages_of(dict(sorted(side.ranks.items()))).micros
         for side in sides
     ]
-    return LayoutComparison(comparison, made[0], wrong, folder, (micros[0], micros[1]))
+    ranks = left.ranks, right.ranks
+    return LayoutComparison(comparison, made[0], wrong, folder, (micros[0], micros[1]), ranks)
 
 
 def has_graph(run: TensorRun) -> bool:
@@ -243,6 +246,10 @@ def _settle(
         parts = ranks if output is None else chain.made_of.get(output, ranks)
         if not first.ranks:
             _name_ranks(comparison, first, logical, parts, is_left)
+        if output in chain.made_of and len(set(map(id, chain.made_of.values()))) > 1:
+            first.stage = chain.stage_of(output)
+            if not (first.ranks or first.ranks_open):
+                first.ranks = tuple(sorted({parts.rank_of(part) for part in parts.runs}))
         if first.entered and not first.parameter and not (first.maker_left or first.maker_right):
             _name_own(first, logical, ranks, is_left)
         named = (first.maker_left, first.maker_right)[is_left]

@@ -127,6 +127,11 @@ class Chain:
     made_of: dict[int, Ranks] = field(default_factory=dict[int, Ranks])
     places: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
 
+    def stage_of(self, place: int) -> int:
+        """The pipeline stage that a tensor was made on: its ranks are a higher part of all."""
+        lowest = sorted({min(ranks.runs) for ranks in self.made_of.values()})
+        return lowest.index(min(self.made_of[place].runs))
+
 
 def put_stages_together(
     one_device: TensorRun | None,

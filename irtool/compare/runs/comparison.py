@@ -15,6 +15,7 @@ from irtool.compare.losses.comparison import (
     compare_losses,
 )
 from irtool.compare.runs.hyperparameters import Evidence, Row, hyperparameters
+from irtool.compare.runs.loss_parts import ranks_of_part
 from irtool.compare.runs.sides import RunSide
 from irtool.compare.runs.units import (
     Settings,
@@ -63,6 +64,7 @@ class RunComparison(Shown):
         graphs: the difference of the graphs; None where a side has none.
         units: the tensors, by step and rank; empty where there are none on both sides.
         losses: the loss curves; None where a side has none.
+        loss_parts: ranks whose part of the batch the curve of a side is of, where it is one.
         hyperparameters: side by side.
         suspects: ranked, only where there are graphs (or one) and no tensors.
         missing: what could not be compared, and why.
@@ -73,6 +75,7 @@ class RunComparison(Shown):
     graphs: GraphDiff | None = None
     units: list[UnitResult] = field(default_factory=list[UnitResult])
     losses: LossComparison | None = None
+    loss_parts: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     hyperparameters: list[Row] = field(default_factory=list[Row])
     suspects: list[Suspect] = field(default_factory=list["Suspect"])
     missing: list[str] = field(default_factory=list[str])
@@ -145,7 +148,8 @@ class RunComparison(Shown):
         """
         if self.first is not None or self.told_differently:
             return True
-        if self.losses is not None and self.losses.is_suspicious and not self.are_losses_summed:
+        is_explained = self.are_losses_summed or bool(self.loss_parts)
+        if self.losses is not None and self.losses.is_suspicious and not is_explained:
             return True
         if any(unit.counts.get(word) for unit in self.units for word in _WORTH_A_LOOK):
             return True
@@ -244,6 +248,15 @@ def _add_losses(comparison: RunComparison) -> None:
         comparison.losses = compare_losses(comparison.left.losses, comparison.right.losses)
     except NothingInCommon as error:
         comparison.missing.append(f"losses: {error}")
+        return
+    layout = comparison.shown.layout if comparison.shown is not None else None
+    if layout is None or comparison.losses.verdict != "different from the first step":
+        return
+    curves = comparison.left.losses, comparison.right.losses
+    for which, side in enumerate(("left", "right")):
+        ranks = ranks_of_part(curves[which], curves[1 - which], layout.ranks[which])
+        if ranks:
+            comparison.loss_parts[side] = ranks
 
 
 def _add_missing(comparison: RunComparison) -> None:

@@ -60,6 +60,7 @@ class Judged:
         lowered: half precision that this operator's input went through on one side, which only the
             values show.
         ranks: whose part of the output is off, where a run is cut over several.
+        stage: the pipeline stage whose ranks these are; None where there is one alone.
         ranks_open: it is some of these, and figures do not tell which.
         counted: of whole numbers that are accused, how many differ, in words.
         multiple: what the accused tensor of the right run is times the left one, if a multiple.
@@ -94,6 +95,7 @@ class Judged:
     lowered: str = ""
     ranks: tuple[int, ...] = ()
     ranks_open: tuple[int, ...] = ()
+    stage: int | None = None
     between: Literal["", "replica", "sum"] = ""
     counted: str = ""
     multiple: float = math.nan

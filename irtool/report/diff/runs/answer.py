@@ -295,6 +295,7 @@ def _origin(comparison: RunComparison, case: Case) -> ErrorOrigin:
         permuted=judged.is_permuted,
         unit=shown.name if shown is not None else "",
         ranks=judged.ranks,
+        stage=judged.stage,
         ranks_open=judged.ranks_open,
         error_in=_known(judged.error_in),
         error_out=_known(judged.error_out),

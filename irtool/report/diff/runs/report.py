@@ -75,7 +75,8 @@ def _elements(view: RunsView, is_page: bool) -> Iterator[Element]:
     if comparison.wants_tensors:
         yield from _dump_settings(comparison)
     if comparison.losses is not None:
-        yield from _losses(comparison.losses, is_page, comparison.are_losses_summed)
+        is_explained = comparison.are_losses_summed or bool(comparison.loss_parts)
+        yield from _losses(comparison.losses, is_page, is_explained)
     if comparison.graphs is not None and not comparison.graphs.is_identical:
         graphs = comparison.graphs
         yield Facts([("answer", graphs_text(graphs)), *diff_facts(graphs)], "Graphs")
@@ -166,10 +167,10 @@ def _dump_settings(comparison: RunComparison) -> Iterator[Element]:
     yield Note(msprobe_settings(steps), verbatim=True)
 
 
-def _losses(losses: LossComparison, is_page: bool, are_summed: bool) -> Iterator[Element]:
+def _losses(losses: LossComparison, is_page: bool, is_explained: bool) -> Iterator[Element]:
     yield Facts(loss_facts(losses), "Losses")
     yield from loss_elements(losses, is_page)
-    if not are_summed:
+    if not is_explained:
         yield from next_note(losses)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from irtool.compare.runs.comparison import RunComparison
 from irtool.compare.runs.hyperparameters import Row
@@ -87,6 +87,8 @@ def _sentences(comparison: RunComparison, case: Case | None) -> Iterator[str]:
         if losses.verdict == "noise" and comparison.is_suspicious:
             steps = "one step is" if len(losses.steps) == 1 else f"{len(losses.steps)} steps are"
             yield f"losses: {steps} too few to judge"
+        elif comparison.loss_parts:
+            yield f"losses: {_parts_text(comparison.loss_parts)}"
         elif comparison.are_losses_summed:
             yield f"losses: {losses_text(losses)}, as micro-batches add theirs up"
         else:
@@ -96,6 +98,18 @@ def _sentences(comparison: RunComparison, case: Case | None) -> Iterator[str]:
     elif comparison.suspects:
         side = "left" if comparison.left.dump is not None else "right"
         yield _suspects_text(comparison, f"the graph of the {side} run")
+
+
+def _parts_text(parts: Mapping[str, tuple[int, ...]]) -> str:
+    """Whose part of the batch a loss curve is of."""
+    texts = [
+        f"the {side} curve is the loss of {numbered_text('rank', ranks)}, on a part of the batch"
+        for side, ranks in parts.items()
+    ]
+    return (
+        f"{' and '.join(texts)}: at the first step the mean over ranks is the other one, later "
+        "steps do not tell"
+    )
 
 
 def _unstated_text(comparison: RunComparison) -> str:
@@ -133,6 +147,8 @@ def _case_text(comparison: RunComparison, case: Case) -> str:
         place = f"at {name}"
     if stretch := stretch_text(case.right):
         place += f" (right: {stretch})"
+    if judged.stage is not None:
+        place += f" of stage {judged.stage}"
     if judged.ranks:
         place += f" on {numbered_text('rank', judged.ranks)}"
     elif judged.ranks_open:
