@@ -92,6 +92,15 @@ def rotated(x, at: int):
     return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
 
 
+def mapped(linear: nn.Linear, x):
+    """A product, in two halves of what it adds over where the run says so."""
+    if FAULT != "split_k":
+        return linear(x)
+    cut = x.shape[-1] // 2
+    halves = linear.weight[:, :cut], linear.weight[:, cut:]
+    return F.linear(x[..., :cut], halves[0]) + F.linear(x[..., cut:], halves[1])
+
+
 class DecoderBlock(nn.Module):
     """As Llama builds it, with grouped queries; with experts if there is a router."""
 
@@ -126,10 +135,10 @@ class DecoderBlock(nn.Module):
         else:
             k, v = (y.repeat_interleave(times, 1) for y in (k, v))
         y = attend(q, k, v, causal(t, at), at)
-        return self.o(y.transpose(1, 2).reshape(b, t, d))
+        return mapped(self.o, y.transpose(1, 2).reshape(b, t, d))
 
     def expert(self, h, n: int):
-        gate, up = self.gate[n](h), self.up[n](h)
+        gate, up = mapped(self.gate[n], h), self.up[n](h)
         act = F.gelu(gate) if site("activation", self.at) else F.silu(gate)
         return self.down[n](scaled_gradient(act * up, "gradient_half", 0.5, self.at))
 
@@ -338,7 +347,8 @@ NETWORKS = {
     "lstm": Lstm, "unet": Unet,
 }  # fmt: skip
 
-WEIGHTS = ("weights_1pct", "one_norm_2pct", "bias_12pct", "one_matrix", "one_element", "transposed")
+WEIGHTS = ("weights_1pct", "one_norm_2pct", "bias_12pct", "one_matrix", "one_element", "transposed",
+           "layers_exchanged", "layers_rotated", "siblings_exchanged")  # fmt: skip
 """Faults of the checkpoint: of any network."""
 _DECODER = (
     "mask_shift", "window", "attention_scale", "scale_sqrt2", "softmax_axis", "rope_base",
@@ -365,7 +375,7 @@ LOWERED = {
 """Half precision inside a run of Float32: to be listed, with nobody accused."""
 HEALTHY = {
     "llama": ("none", "finite_mask", "sdpa", "fused_norm", "softmax_double", "reorder",
-              "recompute", "declared_bf16"),
+              "recompute", "split_k", "declared_bf16"),
     "moe": ("none", "finite_mask", "softmax_double", "reorder", "recompute"),
     "vit": ("none", "sdpa", "softmax_double", "recompute", "declared_bf16"),
     "lstm": ("none", "declared_bf16"), "unet": ("none", "declared_bf16"),

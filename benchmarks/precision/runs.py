@@ -14,12 +14,14 @@ import argparse
 import json
 import os
 import random
+import re
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 import networks
 import networks_apart  # noqa: F401 - adds its networks
+import networks_given  # noqa: F401 - adds its network
 import networks_idioms  # noqa: F401 - adds its network
 import networks_more  # noqa: F401 - adds its networks
 import networks_spelled  # noqa: F401 - adds its network
@@ -99,6 +101,28 @@ def damage(model, fault: str, draw: random.Random) -> None:
                       and named[n].shape[0] == named[n].shape[1]]  # fmt: skip
             p = named[draw.choice(square or matrices)]
             p.copy_(p.T.clone() if square else p.flip(0))
+        elif fault in ("layers_exchanged", "layers_rotated", "siblings_exchanged"):
+            moved(named, fault, draw)
+
+
+def moved(named: dict[str, nn.Parameter], fault: str, draw: random.Random) -> None:
+    """Parameters of one shape that take each other's values, of layers or within one layer."""
+    groups: dict[object, list[nn.Parameter]] = {}
+    for name, p in named.items():
+        layer = re.search(r"\.(\d+)\.", name)
+        of_layers = re.sub(r"\.\d+\.", ".N.", name, count=1), tuple(p.shape)
+        of_siblings = layer and layer.group(1), name.count("."), tuple(p.shape)
+        is_constant = bool((p == p.view(-1)[0]).all())
+        if layer and not is_constant:
+            groups.setdefault(of_siblings if fault[0] == "s" else of_layers, []).append(p)
+    count = 3 if fault == "layers_rotated" else 2
+    rows = [row for row in groups.values() if len(row) >= count and row[0].ndim >= 2]
+    if rows:
+        row = draw.choice(rows)
+        chosen = sorted(draw.sample(range(len(row)), count))
+        values = [row[n].clone() for n in chosen]
+        for n, value in zip(chosen, values[1:] + values[:1], strict=True):
+            row[n].copy_(value)
 
 
 def run(out: str, network: str, fault: str, half: bool, backend: str, seed: int) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
 
 from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.dtypes import is_float
+from irtool.compare.tensors.facts import Kind, kind_of_given
 from irtool.compare.tensors.formats.payload import BadPayload, read_stored
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.measuring.measure import Measure
@@ -104,7 +105,11 @@ def case_of(comparison: TensorComparison, judged: Judged) -> Case:
         _histogram(comparison, judged),
         _neighbours(left.node) if only_on != "right" else (),
         _neighbours(right.node) if only_on != "left" else (),
-        advice(judged, any(not op.is_module for op in comparison.left.ops)),
+        advice(
+            judged,
+            any(not op.is_module for op in comparison.left.ops),
+            kind_of_given(comparison, judged),
+        ),
         tuple(_edits_near(comparison, judged)),
         tuple(_without_gradient(comparison, judged)),
         only_on,
@@ -221,18 +226,34 @@ _BETWEEN = {
 }
 
 
-def advice(judged: Judged, has_calls: bool = False) -> tuple[str, ...]:
+_GIVEN: Mapping[Kind, str] = {
+    "labels": "compare how the labels are made on both sides: data loader, order of samples, "
+    "shift, padding, and the label that is ignored",
+    "indices": "compare how these indices are made on both sides: data loader, order of samples, "
+    "shift, padding",
+    "input data": "compare what the data loaders give: order of samples, normalisation, padding",
+    "masks": "compare how this mask is made, or drawn, on both sides: its shift, what is true in "
+    "it, its seed",
+}
+"""What to try where something that a run is given differs."""
+
+
+def advice(judged: Judged, has_calls: bool = False, given: Kind | None = None) -> tuple[str, ...]:
     """What to try next, that was not done yet.
 
     Args:
         judged: the operator that is accused.
         has_calls: the dump shows calls already, not modules alone.
+        given: what its accused input is, where no operator made it.
     """
     op = judged.pair.left
     if judged.between:
         return (_BETWEEN[judged.between],)
     if judged.may_be_order:
         return (*_by_kind(judged), "dump the tensors that it reads: only values show their order")
+    is_made = judged.maker_left is not None or judged.maker_right is not None
+    if given is not None and given in _GIVEN and judged.entered and not is_made:
+        return (_GIVEN[given],)
     if judged.parameter:
         return ("load the same checkpoint on both sides, and check how it is laid out",)
     if any(not change.is_shape for change in judged.attributes):

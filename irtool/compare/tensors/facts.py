@@ -14,8 +14,11 @@ from typing import Literal, TypeAlias
 from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.judging.entering import figures_resolution
+from irtool.compare.tensors.judging.picked import picked_from
 from irtool.compare.tensors.judging.precision import COARSEST, true_unit
 from irtool.compare.tensors.judging.verdict import Judged
+from irtool.compare.tensors.masks import is_mask, reads_mask
+from irtool.compare.tensors.measuring.alike import values_of
 from irtool.compare.tensors.measuring.measure import Measure
 from irtool.compare.tensors.model import Columns, Op, Places
 from irtool.compare.tensors.semantics import family, is_random
@@ -25,10 +28,12 @@ from irtool.ir.dataclass import dataclass
 from irtool.ir.units import error_text
 
 Kind: TypeAlias = Literal[
-    "initial weights", "indices", "labels", "input data", "random numbers", "optimizer states"
-]
+    "initial weights", "indices", "labels", "input data", "masks", "random numbers",
+    "optimizer states",
+]  # fmt: skip
 KINDS: tuple[Kind, ...] = (
-    "initial weights", "input data", "indices", "labels", "random numbers", "optimizer states",
+    "initial weights", "input data", "indices", "masks", "labels", "random numbers",
+    "optimizer states",
 )  # fmt: skip
 """In the order in which a run takes them in."""
 ComparedBy: TypeAlias = Literal["values", "checksums", "figures", "extremes"]
@@ -44,6 +49,12 @@ _ONE_FACTOR = 2.0**-8
 """Relative difference of factors of half precision that is rounding."""
 _SIGMAS = 4
 """Standard errors by which the mean of such factors has to differ from one."""
+_CARRIED = 2.0
+"""Times the largest error of a result before, up to which a target may have been computed of it by
+operations that no dump shows."""
+_FEW = 0.1
+"""Share of elements up to which those that differ do not look like error that was carried."""
+_Identity: TypeAlias = tuple[int, float | str, float]
 _STATES = ("lerp_", "lerp", "mul_", "addcmul_")
 """Calls by which PyTorch's optimizers read a moment that they keep, as the first operand."""
 
@@ -112,7 +123,7 @@ def facts_of(comparison: TensorComparison) -> list[Fact]:
     weights = comparison.weights
     if weights is not None:
         facts["initial weights"] = _fact_of_weights(comparison, weights)
-    for kind, item, places in _given(comparison):
+    for kind, item, places, before in _given(comparison):
         if places in seen:
             continue
         if kind == "initial weights" and (weights is not None or not is_first_step):
@@ -127,14 +138,43 @@ def facts_of(comparison: TensorComparison) -> list[Fact]:
         name = f"{item.pair.left.name}.{comparison.left.columns.labels[places[0]]}"
         if not _differs(comparison, places, measure):
             continue
-        if _is_rounded(comparison, item, places, measure, kind):
+        made = _made(comparison, kind, item, places, measure, before)
+        if made:
+            fact.compared -= 1
+            fact.unsure += [name] if made == "perhaps" else []
+        elif _is_rounded(comparison, item, places, measure, kind):
             fact.rounded.append(name)
         else:
             how = ""
-            if is_whole(comparison.left, comparison.right, places):
+            if kind == "masks" or is_whole(comparison.left, comparison.right, places):
                 how = difference_text(comparison.left, comparison.right, places)
             fact.differing.append(Differing(name, measure.error, how))
     return [fact for fact in facts.values() if fact.compared]
+
+
+def _made(
+    comparison: TensorComparison,
+    kind: Kind,
+    item: Judged,
+    places: Places,
+    measure: Measure,
+    before: float,
+) -> Literal["", "surely", "perhaps"]:
+    """Whether what differs was made in the step, unseen, and is nothing that a run is given.
+
+    A target may be an activation: of a teacher, of codes, of patches that are normalised.  A mask
+    may be written in another way that does the same, or be of what rounding has tipped over.
+    """
+    is_accused = item.verdict == "introduces error" and item.output == places
+    if kind == "masks":
+        return "" if is_accused else "perhaps"
+    if kind != "labels" or not is_float(comparison.left.columns.dtypes[places[0]]):
+        return ""
+    has_maker = item.maker_left is not None or item.maker_right is not None
+    if (is_accused and has_maker) or _is_picked(comparison, item, places):
+        return "surely"
+    is_carried = measure.error <= _CARRIED * before and not _are_few(comparison, places)
+    return "perhaps" if is_carried else ""
 
 
 def _note_compared_by(fact: Fact, comparison: TensorComparison, places: Places) -> None:
@@ -191,8 +231,8 @@ def _how_text(item: OtherWeight) -> str:
     """How a weight differs, in words; empty where its relative error is all there is to say."""
     alike = item.likeness
     ours, theirs = item.holds
-    if theirs and ours:
-        return f"it changed places with {theirs}"
+    if theirs and ours == theirs:
+        return f"exchanged with {theirs}"
     if theirs:
         return f"the right one holds what {theirs} holds on the left"
     if alike.is_same_numbers:
@@ -243,28 +283,66 @@ def _states_more_than_extremes(columns: Columns, place: int) -> bool:
     return not math.isnan(norm) and not math.isclose(norm, bound)
 
 
-def _given(comparison: TensorComparison) -> Iterator[tuple[Kind, Judged, Places]]:
-    """Tensors that no operator of the run has made, and what they are."""
+def kind_of_given(comparison: TensorComparison, judged: Judged) -> Kind | None:
+    """What the accused tensor of an operator is, if a run is given it; None where it is made.
+
+    Args:
+        comparison: of one step.
+        judged: the operator.
+    """
+    return next(
+        (kind for kind, _, places, _ in _given(comparison) if places == judged.output), None
+    )
+
+
+def _is_picked(comparison: TensorComparison, item: Judged, places: Places) -> bool:
+    """Whether all numbers of a target stand in an earlier result of its run, on either side."""
+    runs = (comparison.left, comparison.right)
+    readers = (item.pair.left, item.pair.right)
+    return any(
+        run.columns.files[place]
+        and picked_from(run, frozenset(op.index for op in run.ops), reader, place) is not None
+        for run, reader, place in zip(runs, readers, places, strict=True)
+    )
+
+
+def _are_few(comparison: TensorComparison, places: Places) -> bool:
+    """Whether nearly all elements are equal to the bit, which error that is carried leaves few."""
+    values = [
+        values_of(run, place)
+        for run, place in zip((comparison.left, comparison.right), places, strict=True)
+    ]
+    if values[0] is None or values[1] is None or values[0].size != values[1].size:
+        return False
+    unequal = (values[0].reshape(-1) != values[1].reshape(-1)).sum()
+    return bool(unequal <= _FEW * values[0].size)
+
+
+def _given(comparison: TensorComparison) -> Iterator[tuple[Kind, Judged, Places, float]]:
+    """Tensors that no operator of the run has made, what they are, and the worst error before."""
     columns, measures = comparison.left.columns, comparison.measures
-    made: set[tuple[int, float]] = set()
+    made: set[_Identity] = set()
     is_begun = False
+    before = 0.0
     for item in comparison.judged:
         op = item.pair.left
         if op.phase == "optimizer":
             if op.type.lower() in _STATES and item.slots.inputs:
-                yield "optimizer states", item, item.slots.inputs[0]
+                yield "optimizer states", item, item.slots.inputs[0], before
             continue
         if op.phase != "forward":
             continue
         for places in item.slots.inputs:
             kind = _kind(comparison, op, places, made, is_begun)
             if kind is not None:
-                yield kind, item, places
+                yield kind, item, places, before
         if is_random(op.type) and not op.is_module and _are_equal(item.slots.inputs, measures):
             for places in item.slots.outputs:
-                yield "random numbers", item, places
+                yield "random numbers", item, places, before
         for places in item.slots.outputs:
-            made.add(_identity(comparison, places[0]))
+            made.update(_identities(columns, places[0]))
+            error = measures[places].error if places in measures else math.nan
+            before = max(before, error) if math.isfinite(error) else before
             is_begun = is_begun or is_float(columns.dtypes[places[0]])
 
 
@@ -272,7 +350,7 @@ def _kind(
     comparison: TensorComparison,
     op: Op,
     places: Places,
-    made: set[tuple[int, float]],
+    made: set[_Identity],
     is_begun: bool,
 ) -> Kind | None:
     """What an input is; None where an operator made it, or that cannot be told."""
@@ -283,18 +361,29 @@ def _kind(
     is_real = is_float(columns.dtypes[place])
     if not is_real and op.parameters and family(op.type) != "loss":
         return "indices"
-    is_made = _identity(comparison, place) in made
+    is_made = not made.isdisjoint(_identities(columns, place))
     if family(op.type) == "loss" and not op.is_module and place in op.inputs[1:2]:
         return None if is_real and is_made else "labels"
+    if not is_made and reads_mask(op, columns, place):
+        return "masks"
     # After the first operator an input may be a result that the dump does not show.
     if is_real and not is_begun and math.prod(columns.shapes[place]) > 1:
         return "input data"
     return None
 
 
-def _identity(comparison: TensorComparison, place: int) -> tuple[int, float]:
-    columns = comparison.left.columns
-    return math.prod(columns.shapes[place]), columns.norm[place]
+def _identities(columns: Columns, place: int) -> Iterator[_Identity]:
+    """By what a result is known again: its norm, which a cast may round, or its extremes.
+
+    A result of truth values has neither; of those only the size is known.
+    """
+    size, most, least = math.prod(columns.shapes[place]), columns.most[place], columns.least[place]
+    if columns.dtypes[place] == "Bool":
+        yield size, "truth values", 0.0
+    else:
+        yield size, "norm", columns.norm[place]
+        if most != least and not is_mask(columns, place):
+            yield size, most, least
 
 
 def _are_equal(inputs: Sequence[Places], measures: Mapping[Places, Measure]) -> bool:

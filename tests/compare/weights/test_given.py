@@ -75,6 +75,7 @@ def test_a_function_of_a_weight_alone_hands_on_that_it_is_one(tmp_path: Path) ->
 def test_a_mask_is_no_weight(tmp_path: Path, least: float, is_weight: bool) -> None:
     scores, mask = numbers(3, 4, 4), np.zeros((4, 4), np.float32)
     mask[0, 1:] = least
+    mask[1, 0] = -1.0  # a third number: what holds two of them is a mask anyway
     entries = [("Tensor.__add__.0.forward", (scores, mask), single(scores + mask))]
     assert bool(weights_of(tmp_path, entries)[0]) is is_weight
 

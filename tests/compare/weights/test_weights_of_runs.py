@@ -192,10 +192,8 @@ def test_two_weights_that_changed_places_are_said_so(tmp_path: Path, tensors: bo
     left, right = projected(has_bias=True), projected(exchanged=True, has_bias=True)
     told = fact(tmp_path, left, right, tensors)
     assert sorted(item.text for item in told.differing) == [
-        "Functional.linear.1.forward.input.1: "
-        "it changed places with Functional.linear.2.forward.input.1",
-        "Functional.linear.2.forward.input.1: "
-        "it changed places with Functional.linear.1.forward.input.1",
+        "Functional.linear.1.forward.input.1: exchanged with Functional.linear.2.forward.input.1",
+        "Functional.linear.2.forward.input.1: exchanged with Functional.linear.1.forward.input.1",
     ]
 
 

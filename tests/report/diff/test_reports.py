@@ -10,6 +10,7 @@ import pytest
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.compare.losses.comparison import LossComparison, compare_losses
 from irtool.compare.losses.read import read_loss
+from irtool.compare.losses.series import LossRun, Series
 from irtool.compare.runs.comparison import RunComparison, compare_runs, first_case
 from irtool.compare.runs.hyperparameters import Row
 from irtool.compare.runs.sides import RunSide, side_of_run
@@ -237,3 +238,27 @@ def test_settings_that_differ_are_told_first(row: Row, told: str) -> None:
     same = Row("beta1", "0.9", "0.9", True)
     comparison = RunComparison(RunSide("a"), RunSide("b"), hyperparameters=[same, row])
     assert sentences(comparison, None)[0] == f"the runs have different settings: {told}"
+
+
+@pytest.mark.parametrize(("has_tensors", "is_asked"), [(True, False), (False, True)])
+def test_a_step_whose_tensors_were_compared_need_not_be_dumped(
+    has_tensors: bool, is_asked: bool
+) -> None:
+    sides: list[RunSide] = []
+    for name, factor in (("reference", 1.0), ("tanh_gelu", 1.3)):
+        side = side_of_run(load_run(str(SAMPLES / "precision" / name)), None)
+        values = {step: 4 + (factor > 1) * 0.004 * (-1) ** step for step in range(12)}
+        values[0] = 4 * (1 + (factor > 1) * 0.002)
+        side.losses = LossRun(side.path, "csv", Series(values))
+        if not has_tensors:
+            side.units.clear()
+        sides.append(side)
+    found = compare_runs(sides[0], sides[1], Settings())
+    assert found.losses is not None
+    assert found.losses.verdict == "different from the first step"
+    texts = [
+        str(each.text)
+        for each in runs_report(RunsView(found, first_case(found))).elements
+        if isinstance(each, Note)
+    ]
+    assert any("dump step 0" in text for text in texts) is is_asked

@@ -1,7 +1,7 @@
 """An accused tensor that is a multiple of the other side's: a mean for a sum, a replica fewer.
 
 A factor shows in every element alike, so what is left behind it is no more than rounding and the
-error before.
+error before.  Where a call that one side alone has multiplies by a number, that is the factor.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from irtool.compare.tensors.dtypes import is_float, roundoff
+from irtool.compare.tensors.dtypes import is_float
+from irtool.compare.tensors.judging.arguments import factor_of
+from irtool.compare.tensors.judging.precision import true_unit
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.measuring.alike import likeness
 from irtool.compare.tensors.measuring.measure import Measure
@@ -19,6 +21,8 @@ _LEAST = 0.01
 """Factor, less one, from which it is told."""
 _MOST_BEFORE = 0.05
 """Error before, behind which a factor is none that can be told exactly."""
+_ROUNDED = 2.0**-9
+"""Error of the ratio of two norms that are stated in half precision."""
 _NEAR = 0.02
 """Relative difference from that factor up to which other gradients have it, too."""
 
@@ -46,13 +50,32 @@ def note_multiple(
     before = first.error_in if math.isfinite(first.error_in) else 0.0
     if before > _MOST_BEFORE or abs(measure.right / measure.left - 1) < _LEAST:
         return
-    unit = max(roundoff(run.columns.dtypes[p]) for run, p in zip(runs, places, strict=True))
+    ops = (first.pair.left, first.pair.right)
+    # A loss reads in Float32 what was rounded to half precision before.
+    unit = max(true_unit(run, op, p) for run, op, p in zip(runs, ops, places, strict=True))
     alike = likeness(runs[0], places[0], runs[1], places[1], max(unit, 2 * before))
-    if alike is None or alike.is_reordered or not abs(alike.factor - 1) >= _LEAST:
+    factor = math.nan if alike is None or alike.is_reordered else alike.factor
+    if not abs(factor - 1) >= _LEAST:
+        factor = _multiplied(first, measure)
+    if not abs(factor - 1) >= _LEAST:
         return
-    first.multiple = alike.factor
+    first.multiple = factor
     if first.pair.left.phase == "backward":
         first.multiple_of = _gradients_of(first, judged, measures)
+
+
+def _multiplied(first: Judged, measure: Measure) -> float:
+    """The factor of calls that one side alone has and that made the accused input; NaN for none.
+
+    It has to be that by which the norms differ.
+    """
+    factor = 1.0
+    for maker, is_right in ((first.maker_left, False), (first.maker_right, True)):
+        number = None if maker is None else factor_of(maker)
+        if number is not None:
+            factor *= number if is_right else 1 / number
+    off = abs(measure.right / measure.left - factor)
+    return factor if factor > 0 and off <= _NEAR * abs(factor - 1) + _ROUNDED else math.nan
 
 
 def _gradients_of(

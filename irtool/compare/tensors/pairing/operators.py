@@ -6,7 +6,8 @@ behind it, so equal names may be different operators.  In this order:
 1. nodes of the graphs, where both dumps were joined with one and the graphs were matched;
 2. a map that the user gave;
 3. modules by their path in the network;
-4. calls by operator, shapes and the values of the parameters that they read, where that is unique;
+4. calls by operator, shapes and the values of the parameters that they read, where that is unique,
+   and it is not the values that changed places;
 5. of two frameworks, calls of one kind that put out the same values;
 6. the order of calls between what is known by then;
 7. gradients through their forward calls.
@@ -23,6 +24,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from irtool.compare.tensors.measuring.measure import complete, has_figures
 from irtool.compare.tensors.model import Columns, Op, TensorRun
+from irtool.compare.tensors.pairing.exchanged import placed
 from irtool.compare.tensors.semantics import family
 from irtool.ir.graph import Node
 
@@ -204,11 +206,14 @@ class _Pairs:
     # -- what is likely
 
     def by_unique(self, phase: str) -> None:
-        """Calls whose operator, shapes and parameter values nobody else has, in any order."""
-        groups: list[dict[Hashable, list[Op]]] = []
+        """Calls whose operator, shapes and parameter values nobody else has, in any order.
+
+        Where it is the parameters that changed places, those are paired that stand in one place.
+        """
+        groups: list[dict[tuple[Hashable, Hashable], list[Op]]] = []
         for which in (0, 1):
             columns = self.runs[which].columns
-            members: dict[Hashable, list[Op]] = {}
+            members: dict[tuple[Hashable, Hashable], list[Op]] = {}
             for op in self.free(which, phase):
                 if not op.parameters:
                     continue
@@ -216,18 +221,21 @@ class _Pairs:
                 if values:
                     members.setdefault((self._key(which, op), values), []).append(op)
             groups.append(members)
+        same: dict[Hashable, list[tuple[Op, Op]]] = {}
         for key, ours in groups[0].items():
             theirs = groups[1].get(key, [])
             if len(ours) == len(theirs) == 1:
-                self.pair(ours[0].index, theirs[0].index, "parameters")
+                same.setdefault(key[0], []).append((ours[0], theirs[0]))
             elif len(ours) == len(theirs):  # norms that half precision rounds may be alike
                 sides = [
                     {_parameter_means(op, run.columns): op for op in ops}
                     for run, ops in zip(self.runs, (ours, theirs), strict=True)
                 ]
                 if len(sides[0]) == len(ours) and sides[0].keys() == sides[1].keys():
-                    for means, op in sides[0].items():
-                        self.pair(op.index, sides[1][means].index, "parameters")
+                    pairs = [(op, sides[1][means]) for means, op in sides[0].items()]
+                    same.setdefault(key[0], []).extend(pairs)
+        for a, b, told in placed(self.runs, same.values()):
+            self.pair(a.index, b.index, "order" if told == "order" else "parameters")
 
     def by_values(self, phase: str) -> None:
         """Calls of one kind whose results have the same figures, in the same order."""

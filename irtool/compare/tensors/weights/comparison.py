@@ -127,8 +127,10 @@ class _Sets:
 
     def compared(self) -> Weights:
         odd, kinds = self._by_calls()
+        others: list[tuple[_Odd, Places]] = []
         for item in odd:
-            self._odd_pair(item, kinds)
+            self._odd_pair(item, kinds, others)
+        self._exchanged(others)
         rest = self._without_calls()
         if any(rest):
             self._leftover(*rest)
@@ -183,18 +185,48 @@ class _Sets:
         for side in (0, 1):
             self.met[side].add(places[side])
 
-    def _odd_pair(self, odd: _Odd, kinds: Mapping[_Kind, Sequence[int]]) -> None:
-        """What is to be said of two weights of one pair of calls that are not the same."""
+    def _exchanged(self, others: Sequence[tuple[_Odd, Places]]) -> None:
+        """Tell of calls of other data that hold a weight of one that was told to hold another's.
+
+        Args:
+            others: weights of pairs of calls of other data that are not the same, and which ones
+                of the other run each of them is: the left one's of the right run, and conversely.
+        """
+        held = {self.equal_elsewhere(1, item.places[1]) for item in self.found.differing}
+        rest = list(others)
+        while True:
+            drawn = [row for row in rest if row[0].places[0] in held]
+            if not drawn:
+                return
+            for odd, pair in drawn:
+                self._differing(odd, pair)
+                held.add(pair[1])
+            rest = [row for row in rest if row not in drawn]
+
+    def _odd_pair(
+        self,
+        odd: _Odd,
+        kinds: Mapping[_Kind, Sequence[int]],
+        exchanged: list[tuple[_Odd, Places]],
+    ) -> None:
+        """What is to be said of two weights of one pair of calls that are not the same.
+
+        Where each is another weight of the other run, and the calls read other data, nothing is
+        said yet: they stand in ``exchanged`` then.
+        """
         a, _ = odd.places
         item, left = odd.item, self.runs[0]
         name = f"{item.pair.left.name}.{left.columns.labels[a]}"
-        others = tuple(
+        ours, theirs = (
             None if other == odd.places[1 - side] else other
             for side in (0, 1)
             for other in (self.equal_elsewhere(side, odd.places[side]),)
         )
-        if all(other is not None for other in others) and not self._is_same_call(odd):
+        others = ours, theirs
+        is_other = ours is not None and theirs is not None and not self._is_same_call(odd)
+        if ours is not None and theirs is not None and is_other and not self._is_kept(odd, ours):
             self._meet(odd.places)  # other weights came together, of which each has its like
+            exchanged.append((odd, (ours, theirs)))
             return
         if self._is_rounded(odd):
             self._meet(odd.places)
@@ -211,14 +243,38 @@ class _Sets:
             self.found.reordered.append(name)
             return
         self._meet(odd.places)
-        holds = tuple(
+        self._differing(odd, others, alike)
+
+    def _differing(
+        self, odd: _Odd, others: tuple[int | None, int | None], alike: Likeness | None = None
+    ) -> None:
+        """Tell of two weights that are not the same, and of which others they are."""
+        ours, theirs = (
             "" if other is None else self.name(1 - side, other) for side, other in enumerate(others)
         )
+        a, _ = odd.places
+        pair = odd.item.pair
+        name = f"{pair.left.name}.{self.runs[0].columns.labels[a]}"
+        alike = alike or self._likeness(odd)
         self.found.differing.append(
-            OtherWeight(
-                odd.places, (item.pair.left, item.pair.right), alike, name, (holds[0], holds[1])
-            )
+            OtherWeight(odd.places, (pair.left, pair.right), alike, name, (ours, theirs))
         )
+
+    def _is_kept(self, odd: _Odd, other: int) -> bool:
+        """Whether calls were paired by their order though values would have told another pair.
+
+        Args:
+            odd: weights of that pair of calls.
+            other: the tensor of the right run that holds the left one's numbers.
+        """
+        pair, reader = odd.item.pair, self.reader(1, other)
+        if pair.how != "order" or not odd.is_known or reader.type != pair.left.type:
+            return False
+        shapes = [
+            [run.columns.shapes[place] for place in op.tensors]
+            for run, op in zip(self.runs, (pair.left, reader), strict=True)
+        ]
+        return shapes[0] == shapes[1]
 
     def _likeness(self, odd: _Odd) -> Likeness:
         """How two weights are alike; the error of their measure where there is nothing in it."""
@@ -375,16 +431,21 @@ class _Sets:
                 self._one_to_one(maybes, rest)
             else:
                 self._one_to_one(rest, maybes)
-        for side, wholes, parts in ((0, left, right), (1, right, left)):
-            for whole in list(wholes):
-                packed = packed_in(self.runs[side], whole, self.runs[1 - side], parts)
-                if packed is not None:
-                    self._unpacked(side, whole, packed)
-                    wholes.remove(whole)
-                    parts[:] = [place for place in parts if place not in packed.parts]
+        for exactly in (True, False):
+            for side, wholes, parts in ((0, left, right), (1, right, left)):
+                self._unpack(side, wholes, parts, exactly=exactly)
         self._by_size(left, right)
         for side, places in ((0, left), (1, right)):
             self.found.lone[side].extend(self.name(side, place) for place in places)
+
+    def _unpack(self, side: int, wholes: list[int], parts: list[int], *, exactly: bool) -> None:
+        """Take out of both lists the wholes of one side of which the other has the parts."""
+        for whole in list(wholes):
+            packed = packed_in(self.runs[side], whole, self.runs[1 - side], parts, exactly=exactly)
+            if packed is not None:
+                self._unpacked(side, whole, packed)
+                wholes.remove(whole)
+                parts[:] = [place for place in parts if place not in packed.parts]
 
     def _one_to_one(self, left: list[int], right: list[int]) -> None:
         """Weights that are one of the other run in another layout, or nearly."""
@@ -395,7 +456,7 @@ class _Sets:
         rows: list[tuple[float, int, int, Likeness]] = []
         for a, size in zip(left, sizes[0], strict=True):
             for b, other in zip(right, sizes[1], strict=True):
-                if size == other:
+                if size == other and self._may_be_one(a, b):
                     alike = likeness(self.runs[0], a, self.runs[1], b)
                     if alike is not None:
                         rows.append((alike.error, a, b, alike))
@@ -417,6 +478,20 @@ class _Sets:
                 self.found.rounded.append(self.name(0, a))
             else:
                 self._differ(0, a, b, alike)
+
+    def _may_be_one(self, a: int, b: int) -> bool:
+        """Whether values show if two weights of one size are one, or their shapes allow it.
+
+        Figures of any weights of one kind are near each other.
+        """
+        columns = self.runs[0].columns, self.runs[1].columns
+        if columns[0].files[a] and columns[1].files[b]:
+            return True
+        shapes = [
+            sorted(size for size in side.shapes[place] if size > 1)
+            for side, place in zip(columns, (a, b), strict=True)
+        ]
+        return shapes[0] == shapes[1]
 
     def _by_size(self, left: list[int], right: list[int]) -> None:
         """Known weights of a size that each side has one of, and that have nothing in common."""

@@ -16,6 +16,7 @@ from dataclasses import field
 from typing import TypeAlias
 
 from irtool.compare.tensors.dtypes import FLOATS
+from irtool.compare.tensors.masks import is_mask
 from irtool.compare.tensors.measuring.values import MASKED
 from irtool.compare.tensors.model import Columns, Op, Shape, TensorRun
 from irtool.compare.tensors.semantics import family
@@ -213,8 +214,9 @@ def _is_spread(shape: Shape, result: Shape) -> bool:
 
 
 def _may_mask(columns: Columns, place: int) -> bool:
-    """Whether a tensor may be a mask that is added to scores: no two runs need write it alike."""
-    return columns.broken[place] > 0 or columns.least[place] <= MASKED
+    """Whether a tensor may be a mask: no two runs need write those that are added alike."""
+    is_added = columns.broken[place] > 0 or columns.least[place] <= MASKED
+    return is_added or is_mask(columns, place)
 
 
 def _sources(place: int, makers: _Makers, given: Given, calls: int) -> Iterator[tuple[int, Op]]:

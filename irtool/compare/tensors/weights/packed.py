@@ -22,7 +22,7 @@ from irtool.compare.tensors.measuring.alike import (
     values_of,
 )
 from irtool.compare.tensors.measuring.measure import complete
-from irtool.compare.tensors.model import TensorRun
+from irtool.compare.tensors.model import Shape, TensorRun
 from irtool.ir.dataclass import dataclass
 
 _MOST_PARTS = 256
@@ -49,7 +49,12 @@ class Packed:
 
 
 def packed_in(
-    whole_run: TensorRun, whole: int, parts_run: TensorRun, free: Sequence[int]
+    whole_run: TensorRun,
+    whole: int,
+    parts_run: TensorRun,
+    free: Sequence[int],
+    *,
+    exactly: bool = False,
 ) -> Packed | None:
     """The parts that make up a whole, if some do.
 
@@ -58,6 +63,7 @@ def packed_in(
         whole: its place.
         parts_run: the other dump.
         free: places of its weights that have no counterpart, in the order in which they are read.
+        exactly: whether all of it has to be in them, and nothing else.
     """
     for places in _that_add_up(whole_run, whole, parts_run, free):
         array = values_of(whole_run, whole)
@@ -70,7 +76,7 @@ def packed_in(
                 stated_unit(whole_run.columns, (whole,)), stated_unit(parts_run.columns, places)
             )
             packed = _by_rows(array, places, known, unit)
-        if packed is not None:
+        if packed is not None and not (exactly and packed.differing):
             return packed
     return None
 
@@ -221,4 +227,21 @@ def _by_figures(
     likeness = likeness_of_figures(stated(ours, whole), joined, size, unit)
     if likeness is not None and likeness.error <= (unit if unit > 2.0**-20 else 0.0):
         return Packed(places)  # the sum of squares of norms that are stated in half precision
-    return None if likeness is None else Packed(places, places, likeness, is_by_figures=True)
+    # Of any numbers of one kind figures are near each other: shapes have to tell what is a part.
+    if likeness is None or not _fit(ours.shapes[whole], [theirs.shapes[p] for p in places]):
+        return None
+    return Packed(places, places, likeness, is_by_figures=True)
+
+
+def _fit(whole: Shape, parts: Sequence[Shape]) -> bool:
+    """Whether parts make up a whole along one of its axes, as they are or the other way round."""
+    for turned in (parts, [shape[::-1] for shape in parts]):
+        if any(len(shape) != len(whole) for shape in turned):
+            continue
+        for axis, size in enumerate(whole):
+            others = whole[:axis], whole[axis + 1 :]
+            if sum(shape[axis] for shape in turned) == size and all(
+                (shape[:axis], shape[axis + 1 :]) == others for shape in turned
+            ):
+                return True
+    return False

@@ -75,7 +75,11 @@ def _elements(view: RunsView, is_page: bool) -> Iterator[Element]:
     if comparison.wants_tensors:
         yield from _dump_settings(comparison)
     if comparison.losses is not None:
-        is_explained = comparison.are_losses_summed or bool(comparison.loss_parts)
+        is_explained = (
+            comparison.are_losses_summed
+            or bool(comparison.loss_parts)
+            or _is_dumped(comparison, comparison.losses)
+        )
         yield from _losses(comparison.losses, is_page, is_explained)
     if comparison.graphs is not None and not comparison.graphs.is_identical:
         graphs = comparison.graphs
@@ -172,6 +176,16 @@ def _losses(losses: LossComparison, is_page: bool, is_explained: bool) -> Iterat
     yield from loss_elements(losses, is_page)
     if not is_explained:
         yield from next_note(losses)
+
+
+def _is_dumped(comparison: RunComparison, losses: LossComparison) -> bool:
+    """Whether tensors were compared of the step that the next one would be to dump."""
+    steps = {
+        "different from the first step": (0, *losses.steps[:1]),
+        "spike": tuple(step for step, _ in losses.spikes[:1]),
+    }.get(losses.verdict, ())
+    compared = {key[1] for key in comparison.left.units if key in comparison.right.units}
+    return bool(comparison.units) and any(step in compared for step in steps)
 
 
 def _explorer(comparison: RunComparison, case: Case | None) -> Iterator[Element]:

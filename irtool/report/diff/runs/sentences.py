@@ -122,7 +122,9 @@ def _unstated_text(comparison: RunComparison) -> str:
     )
     text = "whether numbers come in another order"
     if kinds:
-        text += f", and what {' and '.join(kinds)} are between their extremes"
+        *most, last = kinds
+        names = f"{', '.join(most)} and {last}" if most else last
+        text += f", and what {names} are between their extremes"
     return text
 
 
