@@ -374,6 +374,7 @@ def search(model: Model, limit: int | None, most_cases: int = _MOST_CASES) -> So
     best, bound, rounds = first.choice, first.bound, first.search.rounds
     seconds = total_seconds(model, best.choices)
     cases, looked = [first], 1
+    settled = inf  # the least bound of cases that are not divided further
     while cases and looked < most_cases:
         cases.sort(key=lambda searched: searched.bound)
         bound = min(cases[0].bound, seconds)
@@ -381,7 +382,8 @@ def search(model: Model, limit: int | None, most_cases: int = _MOST_CASES) -> So
             break
         cut = cases.pop(0)
         key = unpaid(model, cut.choice.choices, cut.case)
-        if key is None:  # all is paid for: no other choices of the case cost less
+        if key is None:  # all is paid for: no others of the case are below what its search proved
+            settled = min(settled, cut.bound)
             continue
         for case in (
             replace(cut.case, opened=cut.case.opened | {key}),
@@ -397,7 +399,7 @@ def search(model: Model, limit: int | None, most_cases: int = _MOST_CASES) -> So
             if total < seconds:
                 best, seconds = searched.choice, total
             cases.append(replace(searched, bound=max(searched.bound, cut.bound)))
-    bound = min([seconds, *(searched.bound for searched in cases)])
+    bound = min([seconds, settled, *(searched.bound for searched in cases)])
     own = model.own
     if own is not None and _fits(model, own, limit) and total_seconds(model, own) < seconds:
         return Solution(own, bound, rounds)

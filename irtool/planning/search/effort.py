@@ -10,6 +10,7 @@ from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
 from irtool.planning.cost.structure import Structure
 from irtool.planning.search.candidates import MOST, count_of
+from irtool.planning.search.exact import MOST_ENTRIES
 from irtool.planning.search.operator_candidates import kind_of
 
 EffortName = Literal["quick", "default", "full"]
@@ -26,11 +27,14 @@ class Effort:
         few: of any other network, so many of an operator in one search, at most.
         bounds: whether a search of part of such a network bounds what all strategies could do; else
             arithmetic alone does.
+        entries: of the largest table that a search makes; where strategies of many operators hang
+            together, more would be needed, and what it finds is not proved.
     """
 
     pairs: float
     few: int
     bounds: bool = True
+    entries: int = MOST_ENTRIES
 
     def most(self, structure: Structure) -> int:
         """Strategies up to which all of an operator's are looked at."""
@@ -40,8 +44,8 @@ class Effort:
 
 
 EFFORTS: dict[EffortName, Effort] = {
-    "quick": Effort(pairs=1_000_000, few=150, bounds=False),
-    "default": Effort(pairs=1_000_000, few=150),
+    "quick": Effort(pairs=1_000_000, few=150, bounds=False, entries=300_000),
+    "default": Effort(pairs=1_000_000, few=150, entries=1_000_000),
     "full": Effort(pairs=inf, few=MOST),
 }
 

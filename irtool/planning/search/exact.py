@@ -26,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 
 MOST_ENTRIES = 30_000_000
 """Entries of one table; larger ones are divided."""
+MOST_KEPT = 1 << 30
+"""Bytes of results that are kept for later calls; beyond, they are made again."""
 MOST_SUMS = 16
 """Sums that are looked at for a table, over the entries that it may have."""
 
@@ -72,12 +74,18 @@ class Memo:
     kept: list[Floats] = field(default_factory=list[Floats])
     orders: dict[object, tuple[Step, ...]] = field(default_factory=dict[object, tuple[Step, ...]])
     patterns: dict[Pattern, int] = field(default_factory=dict[Pattern, int])
+    bytes: int = 0
 
     def clear(self) -> None:
         """Forget all eliminations and orders."""
+        self.forget()
+        self.orders.clear()
+
+    def forget(self) -> None:
+        """Forget all eliminations."""
         self.results.clear()
         self.kept.clear()
-        self.orders.clear()
+        self.bytes = 0
 
     def order(self, sizes: Sequence[int], tables: Sequence[Table], most: int) -> tuple[Step, ...]:
         """In which order variables are eliminated."""
@@ -110,6 +118,7 @@ class Memo:
             ]
             result = self.results[key] = Result(_least_sum(parts, list(shape), axis))
             self.kept += tables
+            self.bytes += result.values.nbytes
         return result
 
 
@@ -130,6 +139,8 @@ def solve(
         most: entries of the largest table that may be made.
     """
     memo = memo if memo is not None else Memo()
+    if memo.bytes > MOST_KEPT:
+        memo.forget()
     steps = memo.order(sizes, pairs, most)
     values = [*unary, *(table.values for table in pairs)]
     results: list[Result] = []

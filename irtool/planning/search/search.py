@@ -131,7 +131,7 @@ class Search:
             tables = model.tables(allowed, self.shared)
             if together:
                 tables = self.together.tables(model, allowed, self.shared)
-            solution = solve(*tables, self.memo)
+            solution = solve(*tables, self.memo, self.model.entries)
             choices = solution.choices[: len(unary)]
             bound = max(bound, solution.bound)
             new = self.refuse(choices) or self.refine(choices, model, also) or self.share(choices)

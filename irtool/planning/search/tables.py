@@ -30,7 +30,7 @@ from irtool.planning.search.candidate_layouts import Layouts, NoLayout, layouts_
 from irtool.planning.search.candidates import Candidate, Candidates
 from irtool.planning.search.chains import Chains
 from irtool.planning.search.effort import EFFORTS, Effort
-from irtool.planning.search.exact import Floats, Table
+from irtool.planning.search.exact import MOST_ENTRIES, Floats, Table
 from irtool.planning.search.known import Column, Known, Priced
 from irtool.planning.search.link_tables import (
     LinkTable,
@@ -101,8 +101,8 @@ class Model:
     of which one variable decides everything, with what they add to its numbers. ``starts``: by
     variable what its weights pay of starts that fused collectives share; ``constant_starts`` and
     ``constant_part``: what weights that no choice changes take part in, and pay of it. ``known``:
-    what was made of the network; ``found``: by limit of memory what the first search within it
-    found, for whoever searches on.
+    what was made of the network; ``entries``: of the largest table that a search may make;
+    ``found``: by limit of memory what the first search within it found, for whoever searches on.
     """
 
     structure: Structure
@@ -123,6 +123,7 @@ class Model:
     constant_starts: tuple[Start, ...] = ()
     constant_part: float = 0.0
     known: Known = field(default_factory=Known)
+    entries: int = MOST_ENTRIES
     found: dict[int | None, object] = field(init=False, default_factory=dict[int | None, object])
 
     def pairs(self) -> list[Table]:
@@ -347,6 +348,7 @@ class _Builder:
             tuple(constant_starts),
             constant_part,
             self.known,
+            self.effort.entries,
         )
 
     def _near(self) -> dict[object, frozenset[Strategy]]:

@@ -34,6 +34,9 @@ COMMUNICATES_AGAIN = "recompute_comm_op"
 RING = "NeighborExchange"
 """Passes keys and values round between the steps of an attention."""
 
+SUM = "AllReduce"
+"""Adds up what ranks have; inside of an operator where it follows none of its results."""
+
 KEPT = frozenset({"DropoutGenMask", "Load", "Send", "Receive", "send", "receive"})
 """Operators that never run twice."""
 
@@ -180,24 +183,31 @@ class _Search:
     def result(self, node: Node) -> None:
         """What an operator hands on, after the communication behind it."""
         judged = self.analysis.judged.get(node)
-        if judged is not None and judged.judgement.collectives:
+        is_behind = judged is not None and judged.judgement.collectives
+        if is_behind and not self._communicates_inside(node):
             if not communicates_again(node):
                 return
             self.found.behind.add(node)
         self.node(node)
 
-    def _passes_round(self, node: Node) -> bool:
+    def _communicates_inside(self, node: Node) -> bool:
         """Whether an operator is replaced by steps with communication between them.
 
-        They know nothing of what was said of the operator: all run again with the cell.
+        They know nothing of what was said of the operator: all run again with the cell.  A norm
+        whose normalised dimensions are split sums up its squares before it divides by their root.
         """
         judged = self.analysis.judged.get(node)
-        collectives = judged.judgement.collectives if judged is not None else ()
-        return any(item.op == RING for item in collectives)
+        if judged is None:
+            return False
+        judgement = judged.judgement
+        return any(
+            item.op == RING or (judgement.replaced and item.op == SUM and item.output is None)
+            for item in judgement.collectives
+        )
 
     def node(self, node: Node) -> None:
         """An operator that runs again, with all that it needs."""
-        steps = in_recomputed_cell(node) and self._passes_round(node)
+        steps = in_recomputed_cell(node) and self._communicates_inside(node)
         if node in self.found.nodes or not (steps or runs_again(node)):
             return
         chain = self.chains.get(Use(node, 0))

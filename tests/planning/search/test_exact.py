@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,3 +64,18 @@ def test_tables_that_are_the_same_objects_are_not_eliminated_again() -> None:
     assert first < 5
     solve([2] * 20, [own] * 20, star, memo)
     assert len(memo.results) == first
+
+
+@pytest.mark.parametrize("most", [0, 1 << 30])
+def test_what_is_kept_for_later_calls_is_bounded(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("irtool.planning.search.exact.MOST_KEPT", most)
+    memo, own = Memo(), np.array([1.0, 2.0])
+    pair = [Table((0, 1), np.array([[0.0, 5.0], [1.0, 0.0]]))]
+    first = solve([2, 2], [own, own], pair, memo)
+    kept = set(memo.results)
+    assert kept
+    other = solve([2, 2], [own, np.array([9.0, 0.0])], pair, memo)
+    assert (kept <= set(memo.results)) == (most > 0)
+    assert (first.value, other.value) == (2.0, 2.0)
