@@ -75,6 +75,7 @@ class ErrorOrigin(AnswerObject, frozen=True, kw_only=True):
     ranks: Annotated[
         Sequence[int], doc("whose part is off, of a run that was put together of several")
     ]
+    stage: Annotated[int | None, doc("the pipeline stage of these ranks; null: there is one")]
     ranks_open: Annotated[Sequence[int], doc("it is some of these; statistics do not tell which")]
     error_in: float | str | None
     error_out: float | str | None
