@@ -11,7 +11,8 @@ import pytest
 
 from irtool.compare.layouts.declared import SideLayout
 from irtool.compare.layouts.figures import SUMMED, Figures, agree, joined_figures, odd_parts
-from tests.compare.test_declared_layouts import ONE, asked, compared, run
+from tests.compare.dumps import Entry
+from tests.compare.test_declared_layouts import ONE, Values, asked, compared, run, written
 
 PARTS: list[Figures] = [
     (float(part.max()), float(part.min()), float(part.mean()), float(np.linalg.norm(part)))
@@ -51,9 +52,36 @@ def test_a_slice_that_two_parts_hold_is_one_of_theirs() -> None:
     assert odd_parts(same, WHOLE, 1e-5) == ()
 
 
-def test_labels_have_no_mean_and_no_norm() -> None:
+def test_micro_batches_of_one_ranks_data_may_be_twice_there() -> None:
+    assert odd_parts([PARTS[0], PARTS[1]] * 2, WHOLE, 1e-5) == (0, 1, 2, 3)
+
+
+def test_extremes_alone_tell_no_part() -> None:
+    """Of labels no mean and no norm is stated, and many parts have the same extremes."""
     labels = [(9.0, 1.0, math.nan, math.nan), (8.0, 0.0, math.nan, math.nan)]
-    assert odd_parts([labels[0], labels[0]], joined_figures(labels), SUMMED) == (0, 1)
+    assert odd_parts([labels[0], labels[0]], joined_figures(labels), SUMMED) == ()
+
+
+@pytest.mark.parametrize("rank", [None, 0, 1])
+def test_what_a_rank_reads_otherwise_than_its_call_before_gives_it(
+    tmp_path: Path, rank: int | None
+) -> None:
+    """Rounded between two calls on one rank: no part shows it, the figures of that rank do."""
+
+    def calls(values: Values, is_rounded: bool) -> list[Entry]:
+        read = values.astype(np.float16).astype(np.float32) * np.float32(1.003)
+        read = read if is_rounded else values
+        return [
+            ("Functional.linear.0.forward", (values,), values),
+            ("Torch.tanh.0.forward", (read,), np.tanh(read)),
+        ]
+
+    whole = np.random.default_rng(8).normal(size=(32, 16)).astype(np.float32)
+    left = written(tmp_path / "left", [calls(whole, False)], tensors=False)
+    parts = [calls(part, number == rank) for number, part in enumerate(np.split(whole, 2, 1))]
+    right = written(tmp_path / "right", parts, tensors=False)
+    first = compared(left, right, ONE, SideLayout(tensor_parallel=2)).first
+    assert (None if first is None else first.ranks) == (None if rank is None else (rank,))
 
 
 def test_of_what_is_given_a_part_with_an_extreme_of_the_whole_is_right() -> None:

@@ -283,6 +283,8 @@ def _ranks_by_figures(
     """Whose part of the accused tensor is off by figures, and of which ranks one may be it."""
     if first.output is None:
         return (), ()
+    if ranks := _changed_ranks(across, first):
+        return ranks, ()
     for which in (1, 0):
         side, op = across.sides[which], (first.pair.left, first.pair.right)[which]
         place = first.output[which]
@@ -306,6 +308,37 @@ def _ranks_by_figures(
         if odd:
             return (ranks, ()) if len(odd) == 1 else ((), ranks)
     return (), ()
+
+
+def _changed_ranks(across: AcrossRanks, first: Judged) -> tuple[int, ...]:
+    """Ranks that read something else than a call before gives them, where other ranks read that.
+
+    What lies between is not in the dump; the figures of both on one rank are exact.
+    """
+    assert first.output is not None
+    for which in (1, 0):
+        side, op = across.sides[which], (first.pair.left, first.pair.right)[which]
+        label = side.run.columns.labels[first.output[which]]
+        reader = side.ops[op.index]
+        if len(side.runs) < 2 or not label.startswith("input"):
+            continue
+        for maker in reversed(side.ops[: op.index]):
+            if maker.op.phase != op.phase or OWN_CALL in maker.op.name:
+                continue
+            gives: dict[int, bool] = {}
+            for coordinate, (rank, part) in reader.parts.items():
+                columns = side.runs[rank].columns
+                read = next((p for p in part.inputs if columns.labels[p] == label), None)
+                made = maker.parts.get(coordinate)
+                if read is None or made is None:
+                    break
+                wanted = {rank: figures_at(columns, read)}
+                gives[rank] = gives.get(rank, True) and _gives(columns, made[1], wanted)
+            if len(gives) == len(side.runs) and any(gives.values()):
+                return () if all(gives.values()) else tuple(
+                    sorted(rank for rank, is_one in gives.items() if not is_one)
+                )  # fmt: skip
+    return ()
 
 
 def _in_other_parts(

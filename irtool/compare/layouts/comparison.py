@@ -93,7 +93,7 @@ class LayoutComparison:
         columns, given = self.logical.run.columns, list[tuple[Kind, Differing]]()
         for item in self.logical.replicas:
             place = next((p for p in item.op.tensors if columns.labels[p] == item.label), None)
-            if not item.is_given or place is None:
+            if not item.is_given or place is None or item.op.phase != "forward":
                 continue
             kind: Kind = "indices"
             if is_float(columns.dtypes[place]):

@@ -148,13 +148,12 @@ def odd_parts(
 
 
 def _twins(parts: Sequence[Figures]) -> tuple[int, ...]:
-    """Parts that have one another's figures, where there is one such set, and others are not."""
-    places: dict[tuple[float | None, ...], list[int]] = {}
+    """Parts that have one another's figures; extremes alone, of whole numbers, tell no part."""
+    places: dict[Figures, list[int]] = {}
     for place, row in enumerate(parts):
-        known = tuple(None if math.isnan(figure) else figure for figure in row)
-        places.setdefault(known, []).append(place)
-    several = [same for row, same in places.items() if len(same) > 1 and row[0] != row[1]]
-    return tuple(several[0]) if len(several) == 1 else ()
+        if not any(map(math.isnan, row)) and row[0] != row[1]:
+            places.setdefault(row, []).append(place)
+    return tuple(sorted(place for same in places.values() if len(same) > 1 for place in same))
 
 
 def _factor(parts: Sequence[Figures], whole: Figures, place: int) -> float:
