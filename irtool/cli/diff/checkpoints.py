@@ -23,11 +23,16 @@ def is_for_checkpoints(paths: Sequence[str]) -> bool:
     Args:
         paths: as they were given.
     """
-    return all(_is_checkpoint(path) for path in paths)
+    kinds = [_is_checkpoint(path) for path in paths]
+    # Beside a checkpoint a .pt that can't be read is taken for one: so it is said why it can't.
+    return any(kinds) and False not in kinds
 
 
-def _is_checkpoint(path: str) -> bool:
-    """By the name; a ``.pt`` may be one tensor of a dump, and folders of runs hold more."""
+def _is_checkpoint(path: str) -> bool | None:
+    """By the name; a ``.pt`` may be one tensor of a dump, and folders of runs hold more.
+
+    None: a ``.pt`` that holds neither.
+    """
     from irtool.compare.checkpoints.read import is_checkpoint
     from irtool.compare.tensors.formats.payload import BadPayload, read_raw
     from irtool.syntax.run import load_run
@@ -37,7 +42,8 @@ def _is_checkpoint(path: str) -> bool:
         try:
             read_raw(path)
         except BadPayload as error:
-            return any(what in str(error) for what in ("a dictionary", "a list", "something else"))
+            several = ("a dictionary", "a list", "something else")
+            return True if any(what in str(error) for what in several) else None
         return False
     if not is_checkpoint(path):
         return False

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from irtool.compare.checkpoints.joining import OddReplica, Side
+from irtool.compare.checkpoints.exchanged import exchanged
+from irtool.compare.checkpoints.joining import OddReplica, Side, Whole
 from irtool.compare.checkpoints.measuring import ALIKE, Difference, difference_of
 from irtool.compare.checkpoints.naming import Pair, pairs_of
+from irtool.compare.checkpoints.packed import packed_parts
 from irtool.compare.tensors.formats.window import BadPayload
 from irtool.compare.tensors.model import Shape
 from irtool.ir.dataclass import dataclass
@@ -97,21 +99,39 @@ def compare_checkpoints(
     """
     pairs = pairs_of(left.parameters, right.parameters, names or {})
     taken = {pair.left for pair in pairs}, {pair.right for pair in pairs}
+    alone = [
+        {name: one for name, one in side.parameters.items() if name not in names}
+        for side, names in zip((left, right), taken, strict=True)
+    ]
+    differences = [
+        (pair, _difference(left.parameters[pair.left], right.parameters[pair.right]))
+        for pair in pairs
+    ]
+    told = exchanged(left.parameters, right.parameters, differences)
+    compared = [
+        _compared(pair, left.parameters[pair.left], right.parameters[pair.right], difference)
+        for pair, difference in zip(pairs, told, strict=True)
+    ]
+    for part in packed_parts(alone[0], alone[1]):
+        taken[0].add(part.pair.left)
+        taken[1].add(part.pair.right)
+        difference = _difference(part.left, part.right)
+        if difference.verdict == "equal" and part.is_unusual:
+            difference = Difference("reordered", note="packed in another order than in most layers")
+        compared.append(_compared(part.pair, part.left, part.right, difference))
     return CheckpointComparison(
-        left,
-        right,
-        tuple(_compared(left, right, pair) for pair in pairs),
-        _alone(left, taken[0]),
-        _alone(right, taken[1]),
+        left, right, tuple(compared), _alone(left, taken[0]), _alone(right, taken[1])
     )
 
 
-def _compared(left: Side, right: Side, pair: Pair) -> ComparedParameter:
-    ours, theirs = left.parameters[pair.left], right.parameters[pair.right]
+def _difference(ours: Whole, theirs: Whole) -> Difference:
     try:
-        difference = difference_of(ours, theirs)
+        return difference_of(ours, theirs)
     except BadPayload as error:
-        difference = Difference("unreadable", note=str(error))
+        return Difference("unreadable", note=str(error))
+
+
+def _compared(pair: Pair, ours: Whole, theirs: Whole, difference: Difference) -> ComparedParameter:
     return ComparedParameter(
         pair, (ours.dtype, theirs.dtype), (ours.shape, theirs.shape), ours.elements, difference
     )

@@ -67,7 +67,51 @@ class Joined:
             yield flat[start : start + size]
 
 
-Whole = Kept | Joined
+@dataclass(frozen=True, slots=True, eq=False)
+class PickedRows:
+    """Rows of a parameter, or columns: one of those that are packed in it.
+
+    Attributes:
+        name: of the parameter.
+        whole: all of it.
+        rows: which.
+        shape: of what they make.
+        is_turned: they are columns.
+    """
+
+    name: str
+    whole: Kept | Joined | PickedRows
+    rows: tuple[int, ...]
+    shape: Shape
+    is_turned: bool = False
+
+    @property
+    def dtype(self) -> str:
+        """Of the parameter."""
+        return self.whole.dtype
+
+    @property
+    def elements(self) -> int:
+        """How many elements they have."""
+        return prod(self.shape)
+
+    def array(self) -> Array:
+        """The rows, in their order; raises as that of the whole does."""
+        import numpy as np
+
+        full: Array = self.whole.array()
+        full = full.T if self.is_turned else full
+        rows: Array = np.ascontiguousarray(full[list(self.rows)])
+        return rows.reshape(self.shape)
+
+    def blocks(self, size: int = BLOCK) -> Iterator[Array]:
+        """Their elements in C order, so many at a time."""
+        flat = self.array().reshape(-1)
+        for start in range(0, max(len(flat), 1), size):
+            yield flat[start : start + size]
+
+
+Whole = Kept | Joined | PickedRows
 """A parameter as one device would hold it."""
 
 

@@ -13,10 +13,12 @@ from irtool.compare.tensors.formats.payload import numbers
 from irtool.ir.dataclass import dataclass
 
 Verdict: TypeAlias = Literal[
-    "equal", "rounded", "scaled", "transposed", "reordered", "differs", "shape", "unreadable"
-]
-"""Equal to the bit; of another type, and one is the other rounded; a multiple of the other; the
-other transposed; the same values in another order; other values; another shape; not readable."""
+    "equal", "rounded", "scaled", "exchanged", "transposed", "reordered", "differs", "shape",
+    "unreadable",
+]  # fmt: skip
+"""Equal to the bit; of another type, and one is the other rounded; a multiple of the other; what
+another parameter is on the left; the other transposed; the same values in another order; other
+values; another shape; not readable."""
 
 ALIKE: frozenset[Verdict] = frozenset(("equal", "rounded"))
 """What is nothing to see: the same numbers, as far as their types can hold them."""
@@ -38,7 +40,7 @@ class Difference:
         factor: by which the left one comes nearest to the right one, ⟨l, r⟩ / ⟨l, l⟩.
         rest: relative difference that is left behind this factor.
         broken_left, broken_right: NaN and infinite elements.
-        note: why it could not be said, or which types.
+        note: why it could not be said, which types, or whose values it holds.
     """
 
     verdict: Verdict
@@ -170,7 +172,9 @@ def _told(left: Whole, right: Whole, sums: _Sums) -> Difference:
         rest = _rest(left, right, sums)
         if rest <= 4 * unit:
             verdict = "scaled"
-    if verdict == "differs" and _is_reordered(left, right):
+    if verdict == "differs" and _is_transposed(left, right):
+        verdict = "transposed"
+    elif verdict == "differs" and _is_reordered(left, right):
         verdict = "reordered"
     return Difference(
         verdict,
@@ -198,13 +202,24 @@ def _rest(left: Whole, right: Whole, sums: _Sums) -> float:
 
 def _turned(left: Whole, right: Whole) -> Difference:
     """Of a matrix whose dimensions stand the other way round: is it the other, transposed?"""
+    return Difference("transposed" if _is_transposed(left, right) else "shape")
+
+
+def _is_transposed(left: Whole, right: Whole) -> bool:
+    """Whether a matrix is the other one transposed, bit by bit; of two types, rounded besides."""
     import numpy as np
 
-    ours: Array = np.ascontiguousarray(left.array())
-    theirs: Array = np.ascontiguousarray(right.array().T)
-    if left.dtype == right.dtype and np.array_equal(ours.view(np.uint8), theirs.view(np.uint8)):
-        return Difference("transposed")
-    return Difference("shape")
+    if len(left.shape) != 2 or left.shape != right.shape[::-1]:
+        return False
+    if roundoff(left.dtype) > roundoff(right.dtype):
+        left, right = right, left
+    ours: Array = np.ascontiguousarray(left.array().T)
+    theirs: Array = np.ascontiguousarray(right.array())
+    if left.dtype == right.dtype:
+        return np.array_equal(ours.view(np.uint8), theirs.view(np.uint8))
+    if not (is_float(left.dtype) and is_float(right.dtype)):
+        return False
+    return bool((_rounded(ours, left.dtype, right.dtype) == theirs).all())
 
 
 def _is_reordered(left: Whole, right: Whole) -> bool:

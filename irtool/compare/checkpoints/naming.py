@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias
 from irtool.compare.checkpoints.joining import Whole
 from irtool.ir.dataclass import dataclass
 
-How: TypeAlias = Literal["name", "map", "framework's name", "value", "renamed modules"]
-"""What says that two parameters are the same."""
+How: TypeAlias = Literal["name", "map", "framework's name", "value", "renamed modules", "rows"]
+"""What says that two parameters are the same; by rows several are one that packs them."""
 
 _CALLED = {
     "gamma": "weight", "beta": "bias", "embedding_table": "weight",
@@ -28,7 +28,7 @@ _WRAPPERS = frozenset(
 )
 """First parts of names that what wraps a network adds."""
 _NUMBER = re.compile(r"\d+")
-_LEAST = 16
+LEAST = 16
 """Elements from which equal bits are no chance."""
 
 
@@ -118,8 +118,8 @@ def _by_value(
     for side, held in enumerate((left, right)):
         for name in rest[side]:
             one = held[name]
-            if one.elements >= _LEAST and (side or (one.dtype, one.shape) in shapes):
-                digests[side].setdefault(_digest(one), []).append(name)
+            if one.elements >= LEAST and (side or (one.dtype, one.shape) in shapes):
+                digests[side].setdefault(digest_of(one), []).append(name)
     for digest, names in digests[0].items():
         others = digests[1].get(digest, [])
         if len(names) == len(others) == 1:
@@ -163,13 +163,39 @@ class _Parts:
     last: str
 
 
+def starred(name: str) -> str:
+    """A name with a star for each number: that of its like in all layers.
+
+    Args:
+        name: of a parameter.
+    """
+    return _NUMBER.sub("*", name)
+
+
+def numbers_in(name: str) -> tuple[str, ...]:
+    """The numbers in a name, as those of its layer.
+
+    Args:
+        name: of a parameter.
+    """
+    return tuple(_NUMBER.findall(name))
+
+
 def _parts(name: str) -> _Parts:
     module, _, last = name.replace("/", ".").rpartition(".")
-    return _Parts(_NUMBER.sub("*", module), tuple(_NUMBER.findall(module)), _CALLED.get(last, last))
+    return _Parts(starred(module), numbers_in(module), _CALLED.get(last, last))
 
 
-def _digest(one: Whole) -> bytes:
+def digest_of(one: Whole) -> bytes:
+    """A checksum of a parameter: of its type, its shape and its bits.
+
+    Args:
+        one: the parameter.
+
+    Raises:
+        BadPayload: it can't be read.
+    """
     made = hashlib.blake2b(f"{one.dtype}{one.shape}".encode(), digest_size=16)
     for block in one.blocks():
-        made.update(memoryview(block).cast("B"))
+        made.update(block.tobytes())
     return made.digest()

@@ -35,6 +35,7 @@ WORDS: dict[Verdict, str] = {
     "equal": "equal to the bit",
     "rounded": "rounded to another type",
     "scaled": "a multiple",
+    "exchanged": "what another parameter is",
     "transposed": "transposed",
     "reordered": "the same values in another order",
     "differs": "other values",
@@ -264,6 +265,8 @@ def answer_text(comparison: CheckpointComparison) -> str:
 def _what(one: ComparedParameter) -> str:
     difference = one.difference
     match difference.verdict:
+        case "exchanged":
+            return f"what {difference.note} is on the left"
         case "scaled":
             return f"{difference.factor:.6g} times the left one"
         case "differs":
@@ -285,6 +288,8 @@ def _what(one: ComparedParameter) -> str:
         case "shape":
             return f"{tuple_text(one.shapes[0])} and {tuple_text(one.shapes[1])}"
         case "unreadable":
+            return difference.note
+        case "reordered" if difference.note:
             return difference.note
         case _:
             return WORDS[difference.verdict]

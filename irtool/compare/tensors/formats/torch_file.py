@@ -199,7 +199,8 @@ def _why_no_archive(data: Window) -> str:
     if not len(data):
         return "the file is empty"
     is_archive = bytes(data.read(0, 2)) == b"PK"
-    return "the file is cut off" if is_archive else "it does not begin as torch.save's files do"
+    missing = "the file is cut off: the directory of the archive, at its end, is missing"
+    return missing if is_archive else "it does not begin as torch.save's files do"
 
 
 def _wide(extra: bytes, packed: int, local: int) -> tuple[int, int]:
