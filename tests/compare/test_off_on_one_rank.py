@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from irtool.compare.layouts.declared import SideLayout
 from irtool.compare.layouts.slice_by_slice import SliceError, Slices, slice_errors
+from irtool.report.diff.runs.sentences import why_text
 from tests.compare.dumps import Entry
 from tests.compare.test_declared_layouts import ONE, compared, written
 
@@ -130,3 +131,31 @@ def test_of_pipeline_stages_the_one_at_fault_is_named(tmp_path: Path, stage: int
     assert (found.pair.left.name, found.stage, found.ranks) == (
         f"Functional.linear.{stage}.forward", stage, (stage,),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", [None, 0, 1])
+@pytest.mark.parametrize("tensors", [True, False])
+def test_the_arguments_of_the_rank_at_fault_are_the_reason(
+    tmp_path: Path, odd: int | None, tensors: bool
+) -> None:
+    def calls(x: Values, factor: float) -> list[Entry]:
+        made = (x * np.float32(factor)).astype(np.float32)
+        return [
+            ("Functional.linear.0.forward", (x,), x),
+            ("Tensor.__mul__.0.forward", (x, factor), made),
+            ("Torch.tanh.0.forward", (made,), np.tanh(made)),
+        ]
+
+    whole = np.random.default_rng(1).normal(size=(16, 16)).astype(np.float32)
+    left = written(tmp_path / "left", [calls(whole, 2.0)], tensors)
+    parts = [calls(part, 2.1 if rank == odd else 2.0)
+             for rank, part in enumerate(np.split(whole, 2, 1))]  # fmt: skip
+    right = written(tmp_path / "right", parts, tensors)
+    first = compared(left, right, ONE, SideLayout(tensor_parallel=2)).first
+    assert (first is None) == (odd is None)
+    if first is not None and odd is not None:
+        assert first.ranks == (odd,)
+        text = why_text(first)
+        assert "2 → 2.1" in text
+        assert "computed again" not in text
+        assert ("on rank 1: 2 → 2.1" in text) == (odd == 1)

@@ -25,6 +25,7 @@ from irtool.compare.layouts.figures import (
     odd_parts,
 )
 from irtool.compare.layouts.one_rank import are_one, figures_at, off_on_one_rank, pieces_of
+from irtool.compare.layouts.slice_by_slice import say_arguments
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.facts import Differing, Kind
@@ -212,6 +213,7 @@ def _settle(across: AcrossRanks, pairs: Mapping[int, int]) -> None:
         first.ranks = first.ranks or _ranks_at_fault(across, first)
         if not first.ranks:
             first.ranks, first.ranks_open = _ranks_by_figures(across, first)
+        _say_arguments(across, first)
         _name_stage(across, first)
         if first.entered and not first.parameter and first.output and not first.maker_right:
             _name_maker(across, first, pairs)
@@ -262,6 +264,17 @@ def _odd_ranks(across: AcrossRanks, which: int, first: Judged) -> tuple[int, ...
     partition = across.assembled.partitions.get((which, first.output[which]))
     is_cut = partition is not None and (partition.batch, partition.tensor) != (None, None)
     return odd if is_cut or len(odd) < len(errors) else ()
+
+
+def _say_arguments(across: AcrossRanks, first: Judged) -> None:
+    """Read the arguments of the ranks at fault."""
+    ops = first.pair.left, first.pair.right
+    for which in (1, 0):
+        parts = across.sides[which].ops[ops[which].index].parts.values()
+        own = {rank: part.attributes for rank, part in parts if rank in first.ranks}
+        if len(across.sides[which].runs) > 1 and own:
+            say_arguments(first, ops[1 - which].attributes, ops[which].attributes, own)
+            return
 
 
 def _name_stage(across: AcrossRanks, first: Judged) -> None:

@@ -18,7 +18,12 @@ from irtool.compare.layouts.logical import (
 from irtool.compare.layouts.outline import outline_of
 from irtool.compare.layouts.ranks import Ranks, node_ops, operand
 from irtool.compare.layouts.same_operators import same_operators
-from irtool.compare.layouts.slice_by_slice import Slices, scaled_on, slice_errors
+from irtool.compare.layouts.slice_by_slice import (
+    Slices,
+    say_arguments,
+    scaled_on,
+    slice_errors,
+)
 from irtool.compare.layouts.stages import (
     Begin,
     CannotJoin,
@@ -246,6 +251,11 @@ def _settle(
         parts = ranks if output is None else chain.made_of.get(output, ranks)
         if not first.ranks:
             _name_ranks(comparison, first, logical, parts, is_left)
+        ops = first.pair.left, first.pair.right
+        name = ops[is_left].name
+        own = {parts.rank_of(part): by_name[name].attributes for part, by_name in parts.ops.items()
+               if parts.rank_of(part) in first.ranks and name in by_name}  # fmt: skip
+        say_arguments(first, ops[not is_left].attributes, ops[is_left].attributes, own)
         if output in chain.made_of and len(set(map(id, chain.made_of.values()))) > 1:
             first.stage = chain.stage_of(output)
             if not (first.ranks or first.ranks_open):

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from irtool.compare.tensors.judging.attributes import AttributeChange, changed_attributes
 from irtool.compare.tensors.judging.bias import explained_scale
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import Places
@@ -156,3 +157,29 @@ def scaled_on(
     if places in item.slots.inputs:
         judged.entered = judged.why
     return judged
+
+
+def say_arguments(
+    judged: Judged, other: Mapping[str, object], lead: Mapping[str, object],
+    own: Mapping[int, Mapping[str, object]],
+) -> None:  # fmt: skip
+    """Say which arguments of the ranks at fault differ: those of the lowest rank were judged.
+
+    What the operator computes of its inputs was reckoned with the arguments of that rank as well,
+    so it explains nothing where these differ.
+
+    Args:
+        judged: that is accused; its reason is changed.
+        other: arguments of the operator in the other run.
+        lead: of it on the lowest rank.
+        own: of it on the ranks at fault.
+    """
+    usual = set(map(str, changed_attributes(other, lead)))
+    changes = [
+        AttributeChange(f"{change.name} on rank {rank}", change.left, change.right)
+        for rank, arguments in own.items()
+        for change in changed_attributes(other, arguments)
+        if str(change) not in usual and not change.is_shape
+    ]
+    if changes:
+        judged.attributes, judged.why = tuple(changes), ""
