@@ -154,9 +154,21 @@ def _csv(output: bytes) -> Sections:
         return []
     width = max(map(len, rows))
     names = [*rows[0], *(f"(no name {number})" for number in range(len(rows[0]), width))]
-    columns = {name: [_plain(row[at]) for row in rows[1:] if at < len(row)]
+    columns = {name: [_rounded(row[at]) for row in rows[1:] if at < len(row)]
                for at, name in enumerate(names)}  # fmt: skip
     return columns.items()
+
+
+def _toml(output: bytes) -> Sections:
+    return [(name, [_rounded(line) for line in lines]) for name, lines in _text(output)]
+
+
+_FRACTION = re.compile(r"(?<![\w.])-?\d+(?:\.\d+(?:e[-+]?\d+)?|e[-+]?\d+)(?![\w.])")
+
+
+def _rounded(text: str) -> str:
+    """Text whose fractions have the digits that are no rounding."""
+    return _FRACTION.sub(lambda match: str(_number(float(match[0]))), _plain(text))
 
 
 def _parquet(output: bytes) -> Sections:
@@ -210,6 +222,7 @@ _READERS: dict[str, Callable[[bytes], Sections]] = {
     "model-explorer": _json,
     "ndjson": _ndjson,
     "csv": _csv,
+    "toml": _toml,
     **dict.fromkeys(MARKUP, _markup),
 }
 

@@ -111,9 +111,9 @@ def hand_over(
         NotExpressible: no file can hold such a plan.
     """
     if keys == "parameters":
-        return by_parameters(plan, again)
+        return _with_lines_instead(plan, by_parameters(plan, again), again)
     try:
-        return by_operators(plan, again, names)
+        made = by_operators(plan, again, names)
     except NotExpressible as error:
         if keys == "operators" or isinstance(error, OtherNetwork):
             raise
@@ -121,19 +121,46 @@ def hand_over(
             made = by_parameters(plan, again)
         except NotExpressible as other:
             raise NotExpressible(f"{error}; keyed by parameters: {other}") from None
-        notes = (f"keyed by parameters: {error}", *made.notes, *_lines_instead(plan, made, again))
-        return replace(made, notes=notes)
+        made = replace(made, notes=(f"keyed by parameters: {error}", *made.notes))
+    else:
+        if keys is None:
+            made = _cheaper(plan, made, again)
+    return _with_lines_instead(plan, made, again)
 
 
-def _lines_instead(plan: Plan, made: HandedOver, again: Again) -> tuple[str, ...]:
-    """Whether lines of Python keep more of a plan than a file does."""
+def _is_dearer(made: StepCost, plan: StepCost) -> bool:
+    return made.seconds > plan.seconds * (1 + 1e-9)
+
+
+def _cheaper(plan: Plan, made: HandedOver, again: Again) -> HandedOver:
+    """A file keyed by operators, or one keyed by parameters that holds more of the plan."""
+    if not _is_dearer(made.plan.after, plan.after):
+        return made
+    try:
+        other = by_parameters(plan, again)
+    except NotExpressible:
+        return made
+    if not _is_dearer(made.plan.after, other.plan.after):
+        return made
+    why = (
+        "keyed by parameters: numbers of operators that this dump does not tell would take "
+        f"{seconds_text(made.plan.after.seconds)} a step"
+    )
+    return replace(other, notes=(why, *other.notes))
+
+
+def _with_lines_instead(plan: Plan, made: HandedOver, again: Again) -> HandedOver:
+    """A file, with a note where lines of Python keep more of the plan than it does."""
+    if not _is_dearer(made.plan.after, plan.after):
+        return made
     try:
         said, _ = by_lines(plan, again)
     except NotExpressible:
-        return ()
-    if said.after.seconds >= made.plan.after.seconds * (1 - 1e-9):
-        return ()
-    return (f"--format shard keeps more: {seconds_text(said.after.seconds)} a step",)
+        return made
+    if not _is_dearer(made.plan.after, said.after):
+        return made
+    note = f"--format shard keeps more: {seconds_text(said.after.seconds)} a step"
+    return replace(made, notes=(*made.notes, note))
 
 
 def by_operators(plan: Plan, again: Again, names: Mapping[str, object] | None = None) -> HandedOver:
@@ -313,13 +340,13 @@ def _price(plan: Plan, made: StepCost) -> str:
         made: what is paid for what it says.
     """
     free, own = plan.after, plan.before
-    if made.seconds <= free.seconds * (1 + 1e-9):
+    if not _is_dearer(made, free):
         return ", which costs nothing"
     text = (
         f": {seconds_text(made.seconds)} a step where the plan takes "
         f"{seconds_text(free.seconds)} ({share_text(made.seconds / free.seconds - 1)} more)"
     )
-    if own is not None and own.seconds < made.seconds * (1 - 1e-9):
+    if own is not None and _is_dearer(made, own):
         text += f", and what the dump has {seconds_text(own.seconds)}"
     return text
 

@@ -201,17 +201,21 @@ def _bound(view: PlanView) -> list[tuple[str, str]]:
     return [("lower bound", text)]
 
 
+_ROUNDING = 1e-9
+"""Part of a step that is nothing but rounding."""
+
+
 def _overlap(plan: Plan) -> list[tuple[str, str]]:
     """What is left of the gain where nothing is hidden, or all that can be."""
     before, after = plan.before, plan.after
     if before is None or before.spent == after.spent:
         return []
+    if all(cost.hidden_at_best <= _ROUNDING * cost.spent for cost in (before, after)):
+        return []
     gains = [
         (old.spent - part * old.hidden_at_best) - (new.spent - part * new.hidden_at_best)
         for part, old, new in ((0.0, before, after), (1.0, before, after))
     ]
-    if before.hidden_at_best == after.hidden_at_best == 0:
-        return []
     ends = [f"{seconds_text(cost.spent - cost.hidden_at_best)}" for cost in (after, before)]
     text = f"{ends[0]} instead of {ends[1]} if computing hides all that it can"
     if gains[0] * gains[1] < 0:
