@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from irtool.cli.answering import Answered, tell
-from irtool.cli.diff.names import names_of
+from irtool.cli.diff.names import maps_of
 from irtool.cli.diff.options import DiffOptions
 from irtool.cli.output import Output
 from irtool.cli.report import Failure
@@ -102,6 +102,7 @@ def checkpoints_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[C
     from irtool.compare.checkpoints.comparison import compare_checkpoints
     from irtool.compare.checkpoints.joining import Side, side_of
     from irtool.compare.checkpoints.read import NoCheckpoint, read_checkpoint
+    from irtool.compare.tensors.pairing.msprobe_maps import TOP
     from irtool.report.diff.checkpoints import (
         CheckpointView,
         checkpoints_answer,
@@ -115,7 +116,12 @@ def checkpoints_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[C
             sides.append(side_of(read_checkpoint(path), _layouts(strategy)))
         except NoCheckpoint as error:
             raise Failure(str(error), error.path) from None
-    comparison = compare_checkpoints(sides[0], sides[1], names_of(asked.map_file))
+    maps = maps_of(asked.map_file)
+    if maps.layers.keys() - {TOP}:
+        hint = "a file of cells, or one pair a line: name on the left = name on the right"
+        why = "checkpoints name no classes, by which a layer file says what children are called"
+        raise Failure(why, asked.map_file or "", hint=hint)
+    comparison = compare_checkpoints(sides[0], sides[1], maps.of_parameters)
     view = CheckpointView(comparison, asked.limit)
     return Answered(
         view,

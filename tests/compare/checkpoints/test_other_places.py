@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from irtool.cli.diff.checkpoints import is_for_checkpoints
+from irtool.cli.main import app
 from irtool.compare.checkpoints.comparison import CheckpointComparison
 from irtool.compare.checkpoints.read import NoCheckpoint, read_checkpoint
 from irtool.report.diff.checkpoints import answer_text
@@ -161,3 +163,29 @@ def test_a_file_that_is_cut_off_is_compared_as_a_checkpoint(tmp_path: Path) -> N
     assert not is_for_checkpoints([paths[1], paths[1]])
     with pytest.raises(NoCheckpoint, match="cut off: the directory of the archive"):
         read_checkpoint(paths[1])
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "status"),
+    [
+        ("txt", "a = x.first\nb = x.second\n", 0),
+        ("json", '{"a": "x.first", "b": "x.second"}', 0),
+        ("yaml", "a.Dense: x.first.Linear\nb.Dense: x.second.Linear\n", 0),
+        ("yaml", "a: x.first\nb: x.second\n", 0),
+        ("yaml", "TopLayer:\n  a: x.first\n  b: x.second(Linear)\n", 0),
+        ("yaml", "Net:\n  a: x.first\n", 2),  # no class is known
+        ("yaml", "a: x.second\n", 1),
+    ],
+)
+def test_map_files_name_modules_of_checkpoints(
+    tmp_path: Path, suffix: str, text: str, status: int
+) -> None:
+    left = {f"{name}.weight": values(4, 4, seed=n) for n, name in enumerate("ab")}
+    right = {f"x.{name}.weight": values(4, 4, seed=n) for n, name in enumerate(("first", "second"))}
+    right["x.first.weight"] = right["x.first.weight"].astype(np.float16)  # not the same bits
+    right["x.second.weight"] = right["x.second.weight"].astype(np.float16)
+    paths = write_ckpt(tmp_path / "0.ckpt", left), write_ckpt(tmp_path / "1.ckpt", right)
+    names = tmp_path / f"names.{suffix}"
+    names.write_text(text)
+    result = CliRunner().invoke(app, ["diff", *map(str, paths), "--map", str(names)])
+    assert result.exit_code == status, result.output

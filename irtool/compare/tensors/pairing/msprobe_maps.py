@@ -34,6 +34,18 @@ class NameMaps:
     cells: Mapping[str, str] = field(default_factory=dict[str, str])
     layers: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
 
+    @property
+    def of_parameters(self) -> Mapping[str, str]:
+        """Names of modules, and what they are called on the right, where no module has a class.
+
+        What children of a class are called does not serve there, but for those of the top layer.
+        """
+        names = {**self.layers.get(TOP, {}), **self.names, **self.cells}
+        for ours, theirs in self.cells.items():
+            if _names_class(ours) and _names_class(theirs):
+                names.setdefault(_path(ours), _path(theirs))
+        return names
+
     def of_runs(self, left: TensorRun, right: TensorRun) -> Mapping[str, str]:
         """Names of left operators and of their partners, for two dumps.
 
@@ -94,6 +106,11 @@ def is_tensor(name: str) -> bool:
         name: of a mapping file.
     """
     return _TENSOR.search(name) is not None
+
+
+def _names_class(name: str) -> bool:
+    """Whether a name ends with that of a class, which begins with a capital."""
+    return name.rpartition(".")[2][:1].isupper()
 
 
 def _path(name: str) -> str:
