@@ -19,7 +19,7 @@ from irtool.compare.tensors.judging.bias import (
     is_comparable,
     scale_of,
 )
-from irtool.compare.tensors.judging.inserted import inserted_function
+from irtool.compare.tensors.judging.inserted import absent_function, inserted_function
 from irtool.compare.tensors.judging.past import Past, is_broken, is_broken_alike
 from irtool.compare.tensors.judging.precision import COARSEST, fits_half, true_unit
 from irtool.compare.tensors.judging.verdict import Judged, Measured
@@ -109,6 +109,7 @@ class Entering:
             self.from_nowhere(places, measure)
             or self.from_factor(places, measure)
             or self.from_function(places, measure)
+            or self.from_absent(places, measure)
             or self.from_between(places, measure)
         )
 
@@ -228,7 +229,7 @@ class Entering:
         The factor shows however much rounding lies before it, as it is known what to look for.
         """
         reader = self.judged.pair.left
-        if reader.phase != "forward" or reader.is_module:
+        if reader.phase == "optimizer" or reader.is_module:
             return ""
         scale = scale_of(measure) if is_comparable(measure) else self.scale_of_extremes(places)
         if not abs(scale) >= _LEAST_FACTOR:
@@ -275,6 +276,21 @@ class Entering:
         sides = self.judged.pair.left, self.judged.pair.right
         runs = self.left, self.right
         return inserted_function(runs, self.makers, sides, places, measure, self.before, unit)
+
+    def from_absent(self, places: Places, measure: Measure) -> str:
+        """Of an input from figures: whether one side lacks a call, and reads what goes into it.
+
+        Args:
+            places: of the input on both sides.
+            measure: how far it is apart.
+        """
+        pair = self.judged.pair
+        reader = pair.left
+        is_same = reader.type == pair.right.type and not self.judged.attributes
+        if measure.exact or reader.phase == "optimizer" or reader.is_module or not is_same:
+            return ""
+        runs, sides = (self.left, self.right), (pair.left, pair.right)
+        return absent_function(runs, self.makers, sides, places)
 
     def from_between(self, places: Places, measure: Measure) -> str:
         """Of an input that is an earlier result on one side, and on the other has been changed.

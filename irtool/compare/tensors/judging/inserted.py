@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from irtool.compare.tensors.dtypes import is_float
+from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.judging.bias import evenly, is_comparable, scale_of
 from irtool.compare.tensors.measuring.measure import Measure, Sides, measure_all
-from irtool.compare.tensors.model import Op, Places, TensorRun
+from irtool.compare.tensors.model import Columns, Op, Places, TensorRun
 from irtool.compare.tensors.pairing.makers import Makers
 from irtool.compare.tensors.semantics import family, is_random
 
@@ -30,6 +30,10 @@ _DOUBT = 0.05
 """What rounding may move the share of a function by that is missing, for it to be believed."""
 _NEARLY_ALL = 0.25
 """How far that share may be from one."""
+_FIGURES_MOVED = 2
+"""Figures that a function has to change: one alone may be the order in which it is summed."""
+_CAST = 2.0
+"""Units of the shorter type that the norm of a tensor and that of its cast may be apart."""
 _HAND_ON = frozenset(("view", "cast"))
 _LINEAR = frozenset(("product", "sum"))
 """Families whose factor other rules judge: a bare number may be rounded itself."""
@@ -140,6 +144,66 @@ def effect_text(
     if not is_made_up and effect.error > unit and is_missing(measure, effect, entry, size):
         return f"{alone}changes it by {effect.error:.2g}: the other side lacks that change"
     return ""
+
+
+def absent_function(
+    runs: tuple[TensorRun, TensorRun],
+    makers: Makers,
+    readers: tuple[Op, Op],
+    places: Places,
+) -> str:
+    """Which function of one side the other lacks, by figures; in words, empty for none.
+
+    The other side reads a tensor of all the figures of what goes into the function, to the last
+    digit: something that did the same there would have changed them as the function does.
+
+    Args:
+        runs: both dumps.
+        makers: operators without a partner.
+        readers: the operator of either side that reads the input.
+        places: of the input in both.
+    """
+    for which in (0, 1):
+        other = 1 - which
+
+        def maker(reader: Op, place: int, which: int = which) -> Op | None:
+            return makers.maker(which, reader, place)
+
+        calls, source = chain_before(runs[which], maker, readers[which], places[which])
+        families = {family(op.type) for op in calls} - _HAND_ON
+        if not families or any(is_random(op.type) for op in calls):
+            continue
+        ours, theirs = runs[which].columns, runs[other].columns
+        moved = _figures_moved((ours, source), (ours, places[which]))
+        if _figures_moved((ours, source), (theirs, places[other])) != 0:
+            continue
+        if moved >= _FIGURES_MOVED and not makers.has_call_after(
+            other, readers[other], _MOST_CALLS
+        ):
+            name = calls[0].name if len(calls) == 1 else f"{calls[0].name} to {calls[-1].name}"
+            side = ("left", "right")[which]
+            return f" goes through {name} on the {side} alone: the other side reads what goes in"
+    return ""
+
+
+def _figures_moved(one: tuple[Columns, int], other: tuple[Columns, int]) -> float:
+    """How many of four figures two tensors differ in; NaN where not all are known, or one is flat.
+
+    Of two types one is the other, cast: sums are stated in either, and may differ by its rounding.
+    """
+    figures = [
+        (columns.most[place], columns.least[place], columns.mean[place], columns.norm[place])
+        for columns, place in (one, other)
+    ]
+    if not all(map(math.isfinite, (*figures[0], *figures[1]))) or figures[0][0] == figures[0][1]:
+        return math.nan
+    dtypes = {columns.dtypes[place] for columns, place in (one, other)}
+    loose = _CAST * max(map(roundoff, dtypes)) if len(dtypes) > 1 else 0.0
+    tolerances = (0.0, 0.0, loose, loose)
+    return sum(
+        not math.isclose(a, b, rel_tol=tolerance)
+        for a, b, tolerance in zip(*figures, tolerances, strict=True)
+    )
 
 
 def is_missing(measure: Measure, effect: Measure, entry: Measure, size: int) -> bool:

@@ -54,9 +54,9 @@ def note_multiple(
     # A loss reads in Float32 what was rounded to half precision before.
     unit = max(true_unit(run, op, p) for run, op, p in zip(runs, ops, places, strict=True))
     alike = likeness(runs[0], places[0], runs[1], places[1], max(unit, 2 * before))
-    factor = math.nan if alike is None or alike.is_reordered else alike.factor
-    if not abs(factor - 1) >= _LEAST:
-        factor = _multiplied(first, measure)
+    factor = _multiplied(first, measure)
+    if not abs(factor - 1) >= _LEAST and alike is not None and not alike.is_reordered:
+        factor = alike.factor
     if not abs(factor - 1) >= _LEAST:
         return
     first.multiple = factor

@@ -228,6 +228,8 @@ class _Rejoining:
         return all(
             measure.error <= limit
             and is_broken_alike(measure)
+            # Figures of masked scores are infinite but for one extreme, which tells nothing.
+            and (measure.exact or math.isfinite(measure.left + measure.right))
             and (not is_comparable(measure) or not is_half or self._is_even(measure, before, unit))
             for measure in outputs
         )

@@ -74,12 +74,11 @@ def placed(
     readers = _Readers(runs[0]), _Readers(runs[1])
     decided: list[tuple[_Cycle, Told]] = []
     for cycle in sorted(cycles, key=lambda item: item.left[0].index):
-        told = _told(runs, readers, cycle)
-        if told is None:
-            told = next((known for other, known in decided if _overlap(cycle, other)), "values")
+        told = _told(runs, readers, cycle) or _inherited(decided, cycle)
         decided.append((cycle, told))
         others = cycle.order if told == "order" else cycle.values
-        yield from ((a, b, told) for a, b in zip(cycle.left, others, strict=True))
+        for ours, theirs in zip(cycle.left, others, strict=True):
+            yield ours, theirs, told
 
 
 def _told(
@@ -90,6 +89,14 @@ def _told(
         if told is not None:
             return told
     return _by_readers(readers, cycle)
+
+
+def _inherited(decided: Sequence[tuple[_Cycle, Told]], cycle: _Cycle) -> Told:
+    """What was told of calls that run in between: whole layers that changed places, say."""
+    for other, told in decided:
+        if _overlap(cycle, other):
+            return told
+    return "values"  # calls in another order accuse nobody
 
 
 def _cycles(group: Sequence[tuple[Op, Op]]) -> Iterator[_Cycle]:

@@ -13,9 +13,12 @@ from irtool.compare.tensors.dtypes import coarsest, roundoff
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import Op
 from irtool.compare.tensors.pairing.crossing import Crossing
+from irtool.compare.tensors.semantics import family
 from irtool.ir.units import error_text, numbered_text, part_text, plural, quantity_text
 from irtool.report.diff.losses import answer_text as losses_text
 
+_HALF = 2.0**-12
+"""Roundoff from which a type is of half precision."""
 _SETTINGS = 4
 """Settings that the first sentence lists."""
 
@@ -125,7 +128,32 @@ def _unstated_text(comparison: RunComparison) -> str:
         *most, last = kinds
         names = f"{', '.join(most)} and {last}" if most else last
         text += f", and what {names} are between their extremes"
-    return text
+    tensors = comparison.tensors
+    alone = alone_text(tensors) if tensors is not None and comparison.first is None else ""
+    return f"{text}; what {alone} changes, which rounding may hide" if alone else text
+
+
+def alone_text(tensors: TensorComparison) -> str:
+    """Which calls of half precision only one side makes that compute something; empty for none.
+
+    Args:
+        tensors: of one step of one rank.
+    """
+    texts: list[str] = []
+    rows = (("left", tensors.left, tensors.only_left), ("right", tensors.right, tensors.only_right))
+    for side, run, ops in rows:
+        dtypes = run.columns.dtypes
+        names = [
+            op.name
+            for op in ops
+            if op.phase == "forward" and not op.is_module
+            and family(op.type) not in ("view", "cast")
+            and any(_HALF <= roundoff(dtypes[place]) < 1 for place in op.outputs)
+        ]  # fmt: skip
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            texts.append(f"{names[0]}{more} on the {side} alone")
+    return " and ".join(texts)
 
 
 def _setting_text(row: Row) -> str:
