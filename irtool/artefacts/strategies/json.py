@@ -19,12 +19,10 @@ from irtool.syntax.reading import JsonError, parse_json
 STRATEGIES = "parallel_strategy_item"
 LAYOUTS = "parallel_layout_item"
 OUT_STRATEGIES = "parallel_out_strategy_item"
-_WITH_LAYOUT = (
-    "parallel_layout_value_item",
-    "parallel_out_layout_value_item",
-    "parallel_newshape_layout_value_item",
-    "parallel_out_newshape_layout_value_item",
-)
+LAYOUT_VALUES = "parallel_layout_value_item"
+OUT_LAYOUT_VALUES = "parallel_out_layout_value_item"
+_WITH_LAYOUT = (LAYOUT_VALUES, "parallel_newshape_layout_value_item")
+"""Tables of layouts of operands: those of results leave an operator its strategy."""
 _OPERATOR = re.compile(r".*/[^/]+-op\d+")
 _MERGED = re.compile(r"(\d{1,6})-(.+)", re.DOTALL)
 

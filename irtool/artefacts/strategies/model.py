@@ -93,7 +93,7 @@ class StrategyFile:
         keys: what its strategies are keyed by.
         strategies: by key, in the file's order.
         out_strategies: by key: how results lie, in a file keyed by operators.
-        with_layouts: keys that the file gives a ``Layout``, which a strategy can't say.
+        with_layouts: keys whose operands the file gives a ``Layout``, which a strategy can't say.
         layouts: by key, in the file's order.
         parts: the stage files that it was put together of; empty for a file of its own.
     """

@@ -15,11 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
+from irtool.artefacts.strategies.json import LAYOUT_VALUES, OUT_LAYOUT_VALUES
 from irtool.ir.comments import Location
 from irtool.ir.dataclass import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
+from irtool.operators.layout import UserLayout
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.files.node_names import Naming, first_weight
 from irtool.planning.files.parameter_layouts import layout_object, predicted_layouts
@@ -28,6 +30,7 @@ from irtool.planning.plans.plan import Plan
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.report import CheckResult
 from irtool.sharding.network.sharded_nodes import primitive
+from irtool.sharding.network.strategies import given_layouts
 
 
 class NotExpressible(Exception):
@@ -51,6 +54,13 @@ class _Entry:
     node: Node
     strategy: Strategy
     out_strategy: Strategy | None
+    in_layout: tuple[UserLayout, ...] = ()
+    out_layout: tuple[UserLayout, ...] = ()
+
+    @property
+    def said(self) -> tuple[object, ...]:
+        """What the file says of the operator."""
+        return self.strategy, self.out_strategy, self.in_layout, self.out_layout
 
 
 def operator_file(
@@ -82,7 +92,8 @@ def operator_file(
         if primitive(item.node) == "Reshape":
             # It must have an entry, but takes over the layouts of its neighbours.
             strategy = tuple((1,) * len(row) for row in strategy)
-        entry = _Entry(item.node, strategy, item.out_strategy)
+        layouts = (given_layouts(item.node, key) for key in ("in_layout", "out_layout"))
+        entry = _Entry(item.node, strategy, item.out_strategy, *layouts)
         groups.setdefault(f"{item.node.scope}/{primitive(item.node)}", []).append(entry)
     dataset = _dataset(plan) if not any(key.endswith("/_VirtualDataset") for key in groups) else {}
     keyed = _keyed(groups, Naming(network_of(plan.dump)), names)
@@ -105,6 +116,33 @@ def operator_file(
         "parallel_strategy_item": ins,
         "parallel_out_strategy_item": outs,
         "parallel_layout_item": layout_items(plan.report),
+        **_layouts_of_code(keyed),
+    }
+
+
+def _layouts_of_code(keyed: Mapping[str, _Entry]) -> dict[str, object]:
+    """The tables of layouts that the code gives operators, as MindSpore 2.7 saves them.
+
+    Without its layout an operator lies as its strategy says, on other devices than the code wants.
+    """
+    tables: dict[str, dict[str, object]] = {}
+    for key, entry in sorted(keyed.items()):
+        both = (LAYOUT_VALUES, entry.in_layout), (OUT_LAYOUT_VALUES, entry.out_layout)
+        for name, layouts in both:
+            if layouts:
+                rows = {str(number): _layout_value(one) for number, one in enumerate(layouts)}
+                tables.setdefault(name, {})[key] = rows
+    return dict(tables)
+
+
+def _layout_value(layout: UserLayout) -> dict[str, object]:
+    return {
+        "alias_name": list(layout.alias_name),
+        "dev_matrix": list(layout.device_matrix),
+        "interleaved_parallel": layout.interleaved,
+        "tensor_map": [
+            list(entry) if isinstance(entry, tuple) else [entry] for entry in layout.tensor_map
+        ],
     }
 
 
@@ -279,7 +317,7 @@ def _keyed(
         for number, nodes in zip(numbers, ranked, strict=True):
             own = [by_node[node] for node in nodes]
             keyed[f"{prefix}-op{number}"] = own[0]
-            if len({(entry.strategy, entry.out_strategy) for entry in own}) > 1:
+            if len({entry.said for entry in own}) > 1:
                 apart[nodes] = prefix
     if apart:
         raise _unsure(apart, {entry.node: entry for own in groups.values() for entry in own})

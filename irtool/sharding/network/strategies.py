@@ -70,6 +70,22 @@ def wanted(node: Node, *, overridden: bool = False) -> Wanted:
     return Wanted()
 
 
+def given_layouts(node: Node, key: str) -> tuple[UserLayout, ...]:
+    """The layouts that the code gives a node's operands or results.
+
+    Args:
+        node: the node.
+        key: ``in_layout`` or ``out_layout``.
+
+    Returns:
+        one for each operand or result; empty: the code gives none.
+
+    Raises:
+        StrategyFormatError: what is written there is no layout.
+    """
+    return _layouts(key, _of(node.primitive_attributes, key)) or ()
+
+
 def padded(strategy: Strategy, call: OperatorCall) -> Strategy:
     """A nested strategy with whole rows in the places of inputs that were left out.
 

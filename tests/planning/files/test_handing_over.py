@@ -14,6 +14,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.units import seconds_text
 from irtool.planning.files.handing_over import (
     Again,
+    HandedOver,
     by_lines,
     by_operators,
     by_parameters,
@@ -83,6 +84,27 @@ def test_operators_whose_numbers_are_not_known_get_one_strategy() -> None:
     assert made.plan.after.seconds > free.after.seconds
     assert made.plan.gap == pytest.approx(0, abs=1e-9)
     assert "numbers this dump does not tell" in made.notes[0]
+    lines, _ = by_lines(free, again(dump))
+    said = f"--format shard keeps more: {seconds_text(lines.after.seconds)} a step"
+    assert (said in made.notes) == (lines.after.seconds < made.plan.after.seconds)
+
+
+def test_the_file_that_holds_more_of_a_plan_is_handed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dump = two_relus()
+    free = plan(dump, CONTEXT, MACHINE)
+    tied = by_operators(free, again(dump))
+    other = HandedOver(free, "by parameters", "parameters")
+
+    def by_weights(_plan: Plan, _again: Again) -> HandedOver:
+        return other
+
+    monkeypatch.setattr("irtool.planning.files.handing_over.by_parameters", by_weights)
+    assert hand_over(free, again(dump)).text == "by parameters"
+    assert hand_over(free, again(dump), keys="operators").text == tied.text
+    other = replace(other, plan=tied.plan)
+    assert hand_over(free, again(dump)).keys == "operators"
 
 
 def test_without_planning_again_such_a_file_is_declined() -> None:
@@ -98,6 +120,31 @@ def test_what_is_known_is_handed_over_as_it_is() -> None:
     free = plan(dump, CONTEXT, MACHINE)
     made = hand_over(free, again(dump))
     assert (made.plan, made.keys, made.notes) == (free, "operators", ())
+
+
+def test_layouts_that_the_code_gives_stand_in_the_file_as_mindspore_saves_them() -> None:
+    """Without them an operator lies as its strategy says, on other devices than the code wants."""
+    dump = irtool.load(str(SAMPLES / "layout" / "step_parallel_begin_0019.ir"))
+    context = replace(CONTEXT, mode="auto_parallel")
+    made = hand_over(plan(dump, context, MACHINE), again(dump), keys="operators")
+    file = json.loads(made.text)
+    scope = "Default/network-WithLossCell/_backbone-LayoutNet"
+
+    def layout(*tensor_map: list[int]) -> dict[str, object]:
+        names, matrix = ["dp", "sp", "mp"], [2, 2, 2]
+        return {"alias_name": names, "dev_matrix": matrix, "interleaved_parallel": False,
+                "tensor_map": [*tensor_map]}  # fmt: skip
+
+    assert file["parallel_layout_value_item"] == {
+        f"{scope}/MatMul-op0": {"0": layout([2, 1], [0]), "1": layout([0], [-1])},
+        f"{scope}/ReLU-op0": {"0": layout([2, 1, 0], [-1])},
+    }
+    assert file["parallel_out_layout_value_item"] == {
+        f"{scope}/MatMul-op0": {"0": layout([2, 1, 0], [-1])}
+    }
+    loop = irtool.load(str(LOOP))
+    plain = hand_over(plan(loop, CONTEXT, MACHINE), again(loop)).text
+    assert "layout_value_item" not in plain
 
 
 def test_a_file_by_parameters_is_planned_within_what_it_says_and_priced_so() -> None:
