@@ -29,7 +29,9 @@ from irtool.syntax.run import load_run
 REORDERS = frozenset(
     ("batch_order", "source_order", "labels", "label_shift", "pairs_shifted", "channels", "groups",
      "signal_reversed", "wrong_heads", "transposed", "value_shift", "order_kqv", "places_flipped",
-     "alibi_sign", "taps_reversed")
+     "alibi_sign", "taps_reversed", "rows_exchanged", "columns_first", "pictures_turned",
+     "wanted_turned", "kept_turned", "ways_exchanged", "axes_exchanged", "targets_not_crossed",
+     "labels_of_here", "not_moved_right")
 )  # fmt: skip
 """Faults that put the same numbers into another order, or what is symmetric upside down."""
 

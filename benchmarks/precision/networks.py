@@ -350,6 +350,8 @@ NETWORKS = {
 WEIGHTS = ("weights_1pct", "one_norm_2pct", "bias_12pct", "one_matrix", "one_element", "transposed",
            "layers_exchanged", "layers_rotated", "siblings_exchanged")  # fmt: skip
 """Faults of the checkpoint: of any network."""
+CHECKPOINTS = ("weights_stale", "checkpoint_bf16", "rows_exchanged", "bias_zeroed", "one_bit")
+"""Those that leave each number a likely one."""
 _DECODER = (
     "mask_shift", "window", "attention_scale", "scale_sqrt2", "softmax_axis", "rope_base",
     "rope_shift", "groups", "activation", "residual_scale", "no_residual", "logits", "labels",

@@ -555,6 +555,7 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=99, help="of each layout")
     parser.add_argument("--healthy", type=int, default=3, help="of each layout")
     parser.add_argument("--half", action="store_true", help="all of it in BFloat16")
+    parser.add_argument("--whole-words", action="store_true", help="of parallel_words.py")
     asked = parser.parse_args()
     out = os.path.abspath(asked.out)
     Here.is_half = asked.half

@@ -24,6 +24,8 @@ import networks_apart  # noqa: F401 - adds its networks
 import networks_given  # noqa: F401 - adds its network
 import networks_idioms  # noqa: F401 - adds its network
 import networks_more  # noqa: F401 - adds its networks
+import networks_pictures  # noqa: F401 - adds its networks
+import networks_sequences  # noqa: F401 - adds its networks
 import networks_spelled  # noqa: F401 - adds its network
 import networks_unlike  # noqa: F401 - adds its networks
 import torch
@@ -103,6 +105,8 @@ def damage(model, fault: str, draw: random.Random) -> None:
             p.copy_(p.T.clone() if square else p.flip(0))
         elif fault in ("layers_exchanged", "layers_rotated", "siblings_exchanged"):
             moved(named, fault, draw)
+        elif fault in networks.CHECKPOINTS:
+            _replace(named, matrices, fault, draw)
 
 
 def moved(named: dict[str, nn.Parameter], fault: str, draw: random.Random) -> None:
@@ -123,6 +127,28 @@ def moved(named: dict[str, nn.Parameter], fault: str, draw: random.Random) -> No
         values = [row[n].clone() for n in chosen]
         for n, value in zip(chosen, values[1:] + values[:1], strict=True):
             row[n].copy_(value)
+
+
+def _replace(named: dict[str, nn.Parameter], matrices: list[str], fault: str,
+             draw: random.Random) -> None:  # fmt: skip
+    """Faults that leave each number a likely one: another step's, another place's, rounded."""
+    p = named[draw.choice(matrices)]
+    if fault == "weights_stale":  # one step of an optimizer ago
+        for every in named.values():
+            every.sub_(1e-3 * torch.sign(torch.randn_like(every)))
+    elif fault == "checkpoint_bf16":
+        for every in named.values():
+            every.copy_(every.bfloat16())
+    elif fault == "rows_exchanged":
+        kept = p[1].clone()
+        p[1].copy_(p[4])
+        p[4].copy_(kept)
+    elif fault == "bias_zeroed":
+        biases = [n for n in named if n.endswith("bias") and named[n].any()]
+        (named[draw.choice(biases)] if biases else p[0]).zero_()
+    elif fault == "one_bit":
+        first = p.view(-1)[:1]
+        first.mul_(1 + torch.finfo(p.dtype).eps)
 
 
 def run(out: str, network: str, fault: str, half: bool, backend: str, seed: int) -> None:
@@ -254,6 +280,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=11)
     parser.add_argument("--faults", type=int, default=12, help="of each network and type")
     parser.add_argument("--healthy", type=int, default=6)
+    parser.add_argument("--checkpoints", action="store_true",
+                        help="take faults of the checkpoint that leave likely numbers")  # fmt: skip
     parser.add_argument("--networks", nargs="*", default=list(networks.NETWORKS))
     asked = parser.parse_args()
     draw = random.Random(asked.seed)
@@ -285,7 +313,7 @@ def drawn(network: str, half: bool, draw: random.Random, asked):
     base = f"{network}_{'bf16' if half else 'fp32'}"
     pool = list(networks.FAULTS[network])
     draw.shuffle(pool)
-    weights = draw.sample(networks.WEIGHTS, 2)
+    weights = draw.sample(networks.CHECKPOINTS if asked.checkpoints else networks.WEIGHTS, 2)
     chosen = [("fault", each) for each in (*weights, *pool)[: asked.faults]]
     if not half:
         chosen += [("lowered", each) for each in networks.LOWERED[network]]

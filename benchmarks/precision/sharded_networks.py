@@ -3,7 +3,8 @@
 A function gives a training cell and its batches: ``batches(step, rank)``, whole ones, which
 MindSpore cuts.  Weights and data depend on the seed alone.  Faults are arguments: ``scale`` (by
 place, what the cut part is multiplied by), ``rounded`` (place and rank of a part in Float16),
-``wrong_batch`` (a rank with other data), ``wrong_slice`` and ``replica`` (rank and parameter).
+``scale_rank`` (place and rank: a factor of that rank alone), ``wrong_batch`` and ``wrong_labels``
+(a rank with other data), ``wrong_slice`` and ``replica`` (rank and parameter).
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ class Planted(nn.Cell):
     def __init__(self, place, *strategy):
         super().__init__()
         self.factor = Here.faults.get("scale", {}).get(place)
+        alone = Here.faults.get("scale_rank")
+        if alone and alone[0] == place:  # every rank multiplies, one by something
+            self.factor = 1.06 if alone[1] == Here.rank else 1.0
         rounded = Here.faults.get("rounded")
         self.is_rounded = rounded == (place, Here.rank)
         self.mul = cut(ops.Mul(), strategy, ())
@@ -226,6 +230,66 @@ class Tower(nn.Cell):
         return self.last(x)
 
 
+class RootMean(nn.Cell):
+    """Divided by the root of the mean square, in its parts."""
+
+    def __init__(self, name, size):
+        super().__init__()
+        dp, _ = degrees()
+        self.gamma = weights(name + ".gamma", size, value=1)
+        self.square = cut(ops.Square(), (dp, 1))
+        self.mean = cut(ops.ReduceMean(keep_dims=True), (dp, 1))
+        self.add, self.rsqrt = cut(ops.Add(), (dp, 1), ()), cut(ops.Rsqrt(), (dp, 1))
+        self.mul = cut(ops.Mul(), (dp, 1), (dp, 1))
+        self.scale = cut(ops.Mul(), (dp, 1), (1,))
+        self.eps = Tensor(1e-6, ms.float32)
+
+    def construct(self, x):
+        root = self.rsqrt(self.add(self.mean(self.square(x), -1), self.eps))
+        return self.scale(self.mul(x, root), self.gamma)
+
+
+class Gated(nn.Cell):
+    """A residual block of a gate and a product of the same inputs."""
+
+    def __init__(self, name, size, hidden):
+        super().__init__()
+        dp, tp = degrees()
+        whole, parts = (dp, 1), (dp, tp)
+        self.norm = RootMean(name + ".norm", size)
+        self.gate = Linear(name + ".gate", size, hidden, "columns", False)
+        self.up = Linear(name + ".up", size, hidden, "columns", False)
+        self.down = Linear(name + ".down", hidden, size, "rows")
+        self.sigmoid = cut(ops.Sigmoid(), parts)
+        self.m1, self.m2 = cut(ops.Mul(), parts, parts), cut(ops.Mul(), parts, parts)
+        self.add, self.planted = cut(ops.Add(), whole, whole), Planted(name, *parts)
+
+    def construct(self, x):
+        h = self.norm(x)
+        gate = self.gate(h)
+        h = self.m2(self.m1(gate, self.sigmoid(gate)), self.up(h))
+        return self.add(x, self.down(self.planted(h)))
+
+
+class Bag(nn.Cell):
+    """The rows of its table and the columns of its head are cut over tensor parallel ranks."""
+
+    def __init__(self, size, hidden, words, blocks):
+        super().__init__()
+        dp, tp = degrees()
+        self.table = weights("words.table", words, size, spread=0.6)
+        self.gather = cut(ops.Gather(), (tp, 1), (dp,))
+        self.blocks = nn.CellList([Gated(f"g{n}", size, hidden) for n in range(blocks)])
+        self.norm = RootMean("norm", size)
+        self.head = Linear("head", size, words, "columns", False)
+
+    def construct(self, x):
+        x = self.gather(self.table, x, 0)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
 class Sum(nn.Cell):
     def __init__(self, dp):
         super().__init__()
@@ -290,6 +354,19 @@ def decoder(devices, rank, dp=1, tp=1, seed=0, batch=4, time=6, size=24, heads=4
     def batches(step, rank):
         drawn = np.abs(numbers(step, rank, batch * time) * 1e4).astype(np.int32) % words
         return drawn, one_hot(step, words, batch * time)
+
+    return training(network, CrossEntropy(), optimizer), batches
+
+
+def bag(devices, rank, dp=1, tp=1, seed=0, rows=24, size=16, hidden=32, words=36, blocks=3,
+        optimizer="adam", **faults):  # fmt: skip
+    begin(devices, rank, seed, dp, tp, faults)
+    network = Bag(size, hidden, words, blocks)
+
+    def batches(step, rank):
+        drawn = np.abs(numbers(step, rank, rows) * 1e4).astype(np.int32) % words
+        labels = one_hot(step, words, rows)
+        return drawn, np.roll(labels, 1, 0) if rank == faults.get("wrong_labels") else labels
 
     return training(network, CrossEntropy(), optimizer), batches
 

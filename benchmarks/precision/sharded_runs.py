@@ -66,6 +66,11 @@ def networks(draw: random.Random) -> dict[str, tuple[dict[str, Any], tuple[Layou
              "blocks": 4, "act": draw.choice(("Tanh", "GeLU", "Sigmoid"))},
             STAGED,
         ),
+        "bag": (
+            {"rows": 24, "size": draw.choice((12, 16)), "hidden": draw.choice((24, 32)),
+             "words": 36, "blocks": 3, "optimizer": draw.choice(("momentum", "adam"))},
+            FLAT,
+        ),
     }  # fmt: skip
 
 
@@ -73,11 +78,13 @@ def planted(network: str, layout: Layout, draw: random.Random) -> tuple[str, dic
     """A fault that a layout can have: its name, and what the run and the truth need."""
     name, devices, degrees, _ = layout
     number = draw.randrange(2)
-    block = {"decoder": f"l{number}.mlp", "mixer": f"m{number}.mlp", "tower": f"b{number}"}[network]
+    block = {"decoder": f"l{number}.mlp", "mixer": f"m{number}.mlp", "tower": f"b{number}",
+             "bag": f"g{number}"}[network]  # fmt: skip
     parts = {
         "decoder": ("layers", "mlp."),
         "mixer": ("blocks", "channels."),
         "tower": ("blocks", ""),
+        "bag": ("blocks", ""),
     }
     cells, inner = parts[network]
     path, parameter = f"{cells}-CellList_{number}", f"{cells}.{number}.{inner}"
@@ -89,12 +96,17 @@ def planted(network: str, layout: Layout, draw: random.Random) -> tuple[str, dic
         pool += ["wrong_slice", "missing", "mean"]
     if "pp2" not in name:
         pool += ["replica", "data"]
+    if network == "bag":
+        pool += ["scale_rank", "labels"]
     fault = draw.choice(pool)
     sum_of = {"kernel": draw.randrange(2), "names": ["AllReduce"], "ranks": []}
     around = [f"{path}", "Planted"]
     made: dict[str, dict[str, Any]] = {
         "scale": {"with": {"scale": {block: 1.04}}, "names": around, "ranks": []},
         "rounded": {"with": {"rounded": (block, last)}, "names": around, "ranks": [last]},
+        "scale_rank": {"with": {"scale_rank": (block, last)}, "names": around, "ranks": [last]},
+        "labels": {"with": {"wrong_labels": last}, "names": ["Softmax", "StridedSlice", "label"],
+                   "ranks": [last]},
         "wrong_slice": {"with": {"wrong_slice": (last, f"{parameter}up.weight")}, "names": [path],
                         "ranks": [last]},
         "missing": sum_of, "mean": sum_of,
