@@ -24,6 +24,7 @@ from irtool.compare.tensors.judging.verdict import Judged, first_fault
 from irtool.compare.tensors.measuring.alike import likeness
 from irtool.compare.tensors.measuring.measure import Measure, Scheduler, Sides, measure_all
 from irtool.compare.tensors.model import Op, TensorRun
+from irtool.compare.tensors.pairing.cause import order_of_cause
 from irtool.compare.tensors.pairing.crossing import Crossing, cross
 from irtool.compare.tensors.pairing.makers import Makers, taken_calls
 from irtool.compare.tensors.pairing.operators import OpPair, pair_operators
@@ -150,7 +151,9 @@ def compare_tensors(
     if crossing is not None:
         pairs, slots = _with_crossing(pairs, slots, crossing)
     else:
-        pairs, slots = _in_order(pairs, slots, [float(pair.left.index) for pair in pairs])
+        moved = order_of_cause(left) if left.order_known else {}
+        order = [moved.get(pair.left.index, float(pair.left.index)) for pair in pairs]
+        pairs, slots = _in_order(pairs, slots, order)
     wanted = list(
         dict.fromkeys(p for tensors in slots for p in (*tensors.inputs, *tensors.outputs))
     )
@@ -281,6 +284,10 @@ def noise_of(comparison: TensorComparison) -> dict[int, float]:
     return noise
 
 
+_JUST_BEHIND = 1e-6
+"""Less than two places of the order are apart."""
+
+
 def _in_order(
     pairs: Sequence[OpPair], slots: Sequence[Slots], order: list[float]
 ) -> tuple[list[OpPair], list[Slots]]:
@@ -289,14 +296,14 @@ def _in_order(
     That is the order of execution, but gradients of a module's parameters come after the gradient
     that they are made of.  msprobe states them before it, where error would seem to begin then.
     """
-    backward: dict[str, int] = {}
+    backward: dict[str, float] = {}
     for place in reversed(range(len(pairs))):
         op = pairs[place].left
         if op.is_module and op.phase == "backward":
             if not op.inputs and ".parameters_grad" in op.name:
-                order[place] = backward.get(op.owner, op.index) + 0.5
+                order[place] = backward.get(op.owner, order[place]) + _JUST_BEHIND
             else:
-                backward[op.owner] = op.index
+                backward[op.owner] = order[place]
     places = sorted(range(len(pairs)), key=order.__getitem__)
     return [pairs[place] for place in places], [slots[place] for place in places]
 

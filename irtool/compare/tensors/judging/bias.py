@@ -11,7 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from irtool.compare.tensors.dtypes import roundoff
 from irtool.compare.tensors.measuring.measure import Measure
+from irtool.compare.tensors.model import Columns, Places
 
 
 def scale_of(measure: Measure) -> float:
@@ -97,3 +99,41 @@ def evenly(size: int, least: float = 0.25) -> float:
         least: what is allowed however many elements there are.
     """
     return min(1.0, max(least, 4.0 / math.sqrt(3.0 * max(1, size))))
+
+
+_ROUNDED = 0.58
+"""Units that an element, rounded on two sides, is off by at random: root mean square."""
+_DEVIATIONS = 6.0
+"""Standard deviations that chance may move a mean by."""
+
+
+def mean_shift(columns: tuple[Columns, Columns], places: Places) -> float:
+    """By how much the stated means of two tensors differ for sure, as independent errors count.
+
+    Args:
+        columns: of both dumps.
+        places: of the tensor in both.
+
+    Returns:
+        The difference, less what stating means in the type hides, times √n over the root mean
+        square: errors of relative size *e* at random give about *e*.  0 where nothing is known.
+    """
+    (left, right), (a, b) = columns, places
+    size = math.prod(left.shapes[a])
+    means, norm = (left.mean[a], right.mean[b]), max(left.norm[a], right.norm[b])
+    if not (0 < norm < math.inf) or not all(map(math.isfinite, means)):
+        return 0.0
+    unit = max(roundoff(left.dtypes[a]), roundoff(right.dtypes[b]))
+    largest = max(map(abs, means))
+    step = unit * 2.0 ** math.frexp(largest)[1] if largest else 0.0
+    return max(0.0, abs(means[1] - means[0]) - step) * size / norm
+
+
+def explained_shift(unit: float, before: float) -> float:
+    """How large that may be by chance.
+
+    Args:
+        unit: roundoff of the coarsest type.
+        before: largest relative error before.
+    """
+    return _DEVIATIONS * math.hypot(_ROUNDED * unit, before)

@@ -22,7 +22,9 @@ from irtool.compare.tensors.judging.bias import (
     LEAST_EXACT,
     LEAST_FIGURES,
     explained_scale,
+    explained_shift,
     is_comparable,
+    mean_shift,
     scale_of,
 )
 from irtool.compare.tensors.judging.budget import LEAST_UNITS, Account, budget, part_dtypes
@@ -88,6 +90,8 @@ _ONE_FUNCTION = 2.0**-48
 _THE_SAME = ("equal bits", "equal figures", "carries error")
 _SIGNS = 0.02
 """Relative error from which a first step is more than the gradient's error."""
+_MAGNIFIED = 3.0
+"""How many times the shift of a mean that goes in may come out of an operator."""
 _SHRINK = frozenset(("reduce", "norm", "softmax", "loss", "convolution"))
 """Families that give results of another size only where they are told to compute another thing."""
 
@@ -419,6 +423,12 @@ class Judge:
                 f"its result is {scale_of(measure):+.2%} longer than its inputs explain: single "
                 "elements hide that in their rounding, all of them together do not"
             )
+        elif shift := self._shifted(judged, measure):
+            judged.verdict = "introduces error"
+            judged.why = (
+                f"the mean of its result is off by {shift:.2g} times what rounding that many "
+                "elements may change it by: some of them are further off than rounding brings"
+            )
         elif changes and self._computes_otherwise(judged, measure):
             judged.verdict = "introduces error"
         elif judged.attributes and not self._gives_the_same(judged, measure):
@@ -465,6 +475,33 @@ class Judge:
         if family(op.type) in ("sum", "matmul", "reduce"):
             explained *= max(1.0, judged.budget / max(unit, 2.0**-20) / 8)
         return abs(scale_of(measure)) > explained
+
+    def _shifted(self, judged: Judged, measure: Measure) -> float:
+        """How many times more than by chance the stated mean of a result is off; 0 if it is not.
+
+        A few elements that are wrong show neither in extremes nor in a norm stated in half
+        precision; the mean of *n* elements that are rounded is off by 1/√n of their error.
+        """
+        op = judged.pair.left
+        assert judged.output is not None
+        columns = self.left.columns, self.right.columns
+        unit = coarsest([columns[0].dtypes[judged.output[0]]])
+        if measure.exact or unit < _FINE or op.phase != "forward" or op.is_opaque:
+            return 0.0
+        if judged.pair.right.is_opaque or is_random(op.type) or jumps(op.type, op.phase):
+            return 0.0
+        if len(op.inputs) == 1 and family(op.type) not in _SHRINK:
+            return 0.0  # element by element: other elements, which figures hide, came in
+        if roundoff(columns[1].dtypes[judged.output[1]]) != unit or not is_comparable(measure):
+            return 0.0
+        inputs = [p for p in judged.slots.inputs if is_float(columns[0].dtypes[p[0]])]
+        if any(not is_comparable(self.measures[p]) for p in inputs if p in self.measures):
+            return 0.0
+        given = [mean_shift(columns, places) for places in inputs]
+        before = max(self.past.before(op), judged.error_in)
+        explained = max(_MAGNIFIED * max(given, default=0.0), explained_shift(unit, before))
+        shift = mean_shift(columns, judged.output)
+        return shift / explained if shift > explained else 0.0
 
     def _may_be_half_within(self, judged: Judged, measure: Measure) -> bool:
         """Whether a module of the network's own may compute in half precision what it gives."""
