@@ -90,6 +90,19 @@ class AcrossRanks:
                 )
         return given
 
+    def joined(self, which: int) -> frozenset[int] | None:
+        """Places of tensors that have the sizes of the whole.
+
+        Args:
+            which: 0 for the left run, 1 for the right one.
+
+        Returns:
+            None where all have them: the run is not cut.
+        """
+        if not self.sides[which].is_cut:
+            return None
+        return frozenset(place for side, place in self.assembled.partitions if side == which)
+
     @property
     def ranks(self) -> tuple[Runs, Runs]:
         """The runs of both sides, by rank."""
@@ -205,9 +218,9 @@ def _settle(across: AcrossRanks, pairs: Mapping[int, int]) -> None:
     before = len(comparison.left.ops) if first is None else first.pair.left.index
     first = off_on_one_rank(across, before) or first
     partners = {b: a for a, b in pairs.items()}
-    candidates: list[tuple[int, int, Judged]] = []
+    candidates: list[tuple[float, int, Judged]] = []
     for odd in across.assembled.odd:
-        place = odd.op if odd.which == 0 else partners.get(odd.op, odd.op)
+        place = odd.op if odd.which == 0 else _place_in_left(odd.op, partners)
         candidates.append((place, 0, _of_odd(across, odd, partners)))
     if first is not None:
         first.ranks = first.ranks or _ranks_at_fault(across, first)
@@ -220,6 +233,13 @@ def _settle(across: AcrossRanks, pairs: Mapping[int, int]) -> None:
         candidates.append((first.pair.left.index, 1, first))
     if candidates:
         comparison.first = min(candidates, key=lambda row: row[:2])[2]
+
+
+def _place_in_left(op: int, partners: Mapping[int, int]) -> float:
+    """Where an operator of the right run lies among those of the left one: behind its neighbour."""
+    if op in partners:
+        return partners[op]
+    return max((left for right, left in partners.items() if right < op), default=-1) + 0.5
 
 
 def _of_odd(across: AcrossRanks, odd: Odd, partners: Mapping[int, int]) -> Judged:

@@ -12,8 +12,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from irtool.compare.layouts.additions import ADD_UP, Unsummed
 from irtool.compare.layouts.alignment import is_collective
-from irtool.compare.layouts.chained import Chained, Coordinate
+from irtool.compare.layouts.chained import Chained, Coordinate, LogicalOp
 from irtool.compare.layouts.figures import figures_in, joined_figures
+from irtool.compare.layouts.looked_up import (
+    Lookup,
+    adds_up_to,
+    are_local,
+    first_rows,
+    lookup_of,
+    own_positions,
+    part_sizes,
+    whole_indices,
+    whole_rows,
+)
 from irtool.compare.layouts.parts import Across, Degrees, Partition, partitions
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
@@ -41,6 +52,8 @@ _STATED_UNITS = 2.05
 _OTHER_TERMS = 0.02
 """The same from which on gradients are surely others."""
 _MOST_PARTITIONS = 12
+_NEAR = 16
+"""How many calls before or behind a lookup make a rank's indices or zero what is of others."""
 _LINEAR = ("view", "cast", "collective")
 _MEANS = ("loss", "reduce")
 
@@ -105,12 +118,15 @@ class Assembler:
     def __init__(self, sides: tuple[Chained, Chained], folder: str) -> None:
         self.sides, self.folder = sides, folder
         self.found = Assembled()
-        self.degrees = tuple(map(_degrees, sides))
+        self.degrees = _degrees(sides[0]), _degrees(sides[1])
         self.partial: tuple[set[int], set[int]] = (set(), set())
         self.reduced = tuple(_reduced(side) for side in sides)
+        self.local: tuple[set[int], set[int]] = (set(), set())
+        self.local_figures: tuple[set[tuple[int, float, float]], ...] = (set(), set())
         self._has_factor = False
         self._is_told = False
         self._given: dict[int, set[_Row]] = {}
+        self._made: dict[tuple[int, int], set[tuple[int, _Row]]] = {}
 
     def assemble(self, pairs: Mapping[int, int], unsummed: Sequence[Unsummed] = ()) -> Assembled:
         """Put together what both sides have.
@@ -124,6 +140,9 @@ class Assembler:
             ranks = tuple(sorted({rank for rank, _ in parts.values()}))
             why = self._why_unsummed(item.which, "what it adds to")
             self.found.odd.append(Odd(item.which, item.op, ranks, math.nan, why))
+        for which in (0, 1):
+            if self.degrees[which].tensor > 1:
+                self._find_local(which)
         for a in sorted(pairs):
             self._pair(a, pairs[a])
         return self.found
@@ -133,12 +152,22 @@ class Assembler:
         columns = [side.run.columns for side in self.sides]
         theirs = {columns[1].labels[place]: place for place in ops[1].tensors}
         partials: list[tuple[list[str], list[str]]] = [([], []), ([], [])]
-        for place in list(ops[0].tensors):
+        lookup = lookup_of(ops[0], columns[0])
+        if lookup is not None and lookup_of(ops[1], columns[1]) != lookup:
+            lookup = None
+        tensors = list(ops[0].tensors)
+        if lookup is not None:  # how the table is cut says what its indices mean
+            tensors.sort(key=lambda place: columns[0].labels[place] != lookup.table)
+        for place in tensors:
             label = columns[0].labels[place]
             match = theirs.get(label)
             if match is None:
                 continue
-            why = self._put((a, b), (place, match), label, partials)
+            why = None
+            if lookup is not None and label in (lookup.indices, lookup.rows):
+                why = self._put_looked_up((a, b), (place, match), label, lookup)
+            if why is None:
+                why = self._put((a, b), (place, match), label, partials)
             if why:
                 self.found.unknown[place] = why
                 _forget(ops[0], place)
@@ -168,6 +197,8 @@ class Assembler:
         if values[0] is None or values[1] is None:
             return self._put_figures(indices, places, possible, is_parameter)
         both = values[0], values[1]
+        if self.sides[0].ops[indices[0]].op.phase == "forward":
+            self._tell_given(indices, label, both, possible, is_parameter)
         phase = self.sides[0].ops[indices[0]].op.phase
         best: _Best | None = None
         for choice in possible[:_MOST_PARTITIONS]:
@@ -205,6 +236,306 @@ class Assembler:
                     value = self._with_factor(which, value)
                 self._write(which, places[which], value)
         return ""
+
+    # -- rows of a table that ranks cut
+
+    def _put_looked_up(
+        self, indices: tuple[int, int], places: tuple[int, int], label: str, lookup: Lookup
+    ) -> str | None:
+        """Put indices or rows together where ranks have other ones, of their own rows.
+
+        Returns why that cannot be, empty where it was done; None where they are as any tensor is.
+        """
+        sizes = tuple(self._rows_of_part(which, indices[which], lookup) for which in (0, 1))
+        if not any(sizes):
+            return None
+        given = [self._values(which, indices[which], lookup.indices) for which in (0, 1)]
+        made = [self._values(which, indices[which], label) for which in (0, 1)]
+        if not all(given) or not all(made):
+            is_whole = all(
+                not sizes[which] or self._exceeds_part(which, indices[which], lookup, sizes[which])
+                for which in (0, 1)
+            )
+            return None if is_whole else "ranks look up rows of their own: figures do not join them"
+        ours, theirs = given[0] or {}, given[1] or {}
+        local = tuple(
+            bool(sizes[which]) and not self._alike(which, values, 2)
+            for which, values in enumerate((ours, theirs))
+        )
+        if not any(local):
+            return None
+        possible = [
+            choice
+            for choice in partitions(
+                (self._shape(0, places[0]), self._shape(1, places[1])), self.degrees, (None, None),
+                False,
+            )
+            if choice[0].tensor is None and choice[1].tensor is None
+        ]  # fmt: skip
+        expected = self._expected_indices(indices, (ours, theirs), sizes, local)
+        if expected is None or not possible:
+            return "each rank looks up rows of its own, and nothing says which"
+        for which in (0, 1):
+            values = made[which] or {}
+            if local[which]:
+                own = expected[which], (ours, theirs)[which], sizes[which]
+                if label == lookup.indices:
+                    values = self._indices_joined(which, indices[which], label, *own)
+                else:
+                    values = self._rows_joined(which, indices[which], values, own[0], own[2])
+                self.found.sums.add((which, places[which]))
+            choice = possible[0][which]
+            self.found.partitions[which, places[which]] = choice
+            self.found.partners[which, places[which]] = places[1 - which]
+            if self.sides[which].is_cut:
+                self._write(which, places[which], choice.joined(values))
+        return ""
+
+    def _rows_of_part(self, which: int, index: int, lookup: Lookup) -> int:
+        """How many rows of the table each tensor parallel rank holds; 0 where these hold all."""
+        columns = self.sides[which].run.columns
+        op = self.sides[which].ops[index].op
+        place = next((p for p in op.inputs if columns.labels[p] == lookup.table), None)
+        partition = None if place is None else self.found.partitions.get((which, place))
+        if partition is None or partition.tensor != 0:
+            return 0
+        return partition.whole[0] // self.degrees[which].tensor
+
+    def _exceeds_part(self, which: int, index: int, lookup: Lookup, size: int) -> bool:
+        """Whether indices, by their figures, are of rows that no rank has so many of."""
+        columns = self.sides[which].run.columns
+        op = self.sides[which].ops[index].op
+        place = next((p for p in op.inputs if columns.labels[p] == lookup.indices), None)
+        rows = None if place is None else self._figures(which, index, place)
+        return rows is not None and all(row[0] >= size for row in rows.values())
+
+    def _expected_indices(
+        self,
+        indices: tuple[int, int],
+        given: tuple[Values, Values],
+        sizes: Sequence[int],
+        local: Sequence[bool],
+    ) -> tuple[Values, Values] | None:
+        """Indices into the whole table, of every coordinate of both sides.
+
+        Those of a side that has them whole, else those that local ones were made of.
+        """
+        found: list[Values | None] = [
+            self._made_of(which, indices[which], given[which], sizes[which])
+            if local[which] else given[which]
+            for which in (0, 1)
+        ]  # fmt: skip
+        choices = [
+            choice for choice in partitions(
+                (_shape_of(given[0]), _shape_of(given[1])), self.degrees, (None, None), False
+            )
+            if choice[0].tensor is None and choice[1].tensor is None
+        ]  # fmt: skip
+        for which in (0, 1):
+            source = found[1 - which]
+            if not local[which] or not (source and choices):
+                continue
+            if found[which] is not None and local[1 - which]:
+                continue
+            full = choices[0][1 - which].joined(source)
+            found[which] = {
+                coordinate: choices[0][which].part(full, coordinate, sorted(given[which]))
+                for coordinate in given[which]
+            }
+        ours, theirs = found
+        return None if ours is None or theirs is None else (ours, theirs)
+
+    def _made_of(self, which: int, index: int, local: Values, size: int) -> Values | None:
+        """Whole numbers that calls before read on all ranks alike, and local indices come from."""
+        side = self.sides[which]
+        calls = [item for item in side.ops[:index] if item.op.phase == "forward"]
+        for item in reversed(calls[-_NEAR:]):
+            for place in item.op.inputs:
+                if is_float(side.run.columns.dtypes[place]):
+                    continue
+                values = self._values(which, item.op.index, side.run.columns.labels[place])
+                if not values or not self._alike(which, values, 2):
+                    continue
+                if all(are_local({c[2]: local[c] for c in row}, values[row[0]], size)
+                       for row in _groups(local, 2)):  # fmt: skip
+                    return values
+        return None
+
+    def _indices_joined(
+        self, which: int, index: int, label: str, expected: Values, local: Values, size: int
+    ) -> Values:
+        """Indices of all ranks into the whole table; remembers ranks that look up other rows."""
+        parts = self.sides[which].ops[index].parts
+        joined: Values = {}
+        odd: dict[int, float] = {}
+        for row in _groups(local, 2):
+            whole = whole_indices({c[2]: local[c] for c in row}, expected[row[0]], size)
+            for coordinate in row:
+                joined[coordinate] = whole
+                own = own_positions(expected[coordinate], coordinate[2], size)
+                count = int((whole[own] != expected[coordinate][own]).sum())
+                if count:
+                    odd[parts[coordinate][0]] = count / max(1, int(own.sum()))
+        if odd and len(odd) < len(local):
+            why = (
+                f"{label}, which rows of the table it looks up, is not what the other run looks up "
+                f"of the rows that {numbered_text('rank', odd)} "
+                f"{'hold' if len(odd) > 1 else 'holds'}"
+            )
+            self.found.odd.append(
+                Odd(which, index, tuple(sorted(odd)), max(odd.values()), why, label)
+            )
+        return joined
+
+    def _rows_joined(
+        self, which: int, index: int, local: Values, expected: Values, size: int
+    ) -> Values:
+        """Rows from the ranks that hold them; what each rank makes of its own is a partial sum."""
+        joined: Values = {}
+        for row in _groups(local, 2):
+            whole = whole_rows({c[2]: local[c] for c in row}, expected[row[0]], size)
+            joined.update(dict.fromkeys(row, whole))
+        side = self.sides[which]
+        for item in side.ops[index + 1 : index + 1 + _NEAR]:
+            for place in item.op.outputs:
+                label = side.run.columns.labels[place]
+                values = self._values(which, item.op.index, label)
+                if values and all(
+                    adds_up_to([values[c] for c in row], joined[row[0]])
+                    for row in _groups(values, 2)
+                ):
+                    self.partial[which].update(_sums(values))
+                    return joined
+        return joined
+
+    def _find_local(self, which: int) -> None:
+        """Remember what ranks make of where their own rows begin: they rightly differ by rank.
+
+        Begins with calls on whole numbers that are given that row, one part further on each rank,
+        and ends where ranks are added up.
+        """
+        side = self.sides[which]
+        sizes = part_sizes((item.op for item in side.ops), side.run.columns)
+        last = -1
+        for number, item in enumerate(side.ops if sizes else ()):
+            op = item.op
+            if op.phase != "forward" or op.is_module or is_collective(op) or not op.outputs:
+                continue
+            is_first = not any(is_float(side.run.columns.dtypes[p]) for p in op.tensors)
+            is_first = is_first and self._begins_own_rows(which, item, sizes)
+            is_near = last >= 0 and number - last <= _NEAR
+            if is_first:
+                self._tell_other_numbers(which, item)
+            elif not is_near or not any(self._is_local(which, number, p) for p in op.inputs):
+                continue
+            last = number
+            for place in op.outputs if is_first else op.tensors:
+                self._add_local(which, number, place)
+
+    def _is_local(self, which: int, index: int, place: int) -> bool:
+        """Whether a tensor is what ranks made of where their own rows begin."""
+        values = self._values(which, index, self.sides[which].run.columns.labels[place])
+        if values:
+            return bool(self.local[which] & _sums(values))
+        return not self.local_figures[which].isdisjoint(self._whole_numbers(which, index, place))
+
+    def _add_local(self, which: int, index: int, place: int) -> None:
+        values = self._values(which, index, self.sides[which].run.columns.labels[place])
+        if not values:
+            self.local_figures[which].update(self._whole_numbers(which, index, place))
+        elif not self._alike(which, values, 2):
+            self.local[which].update(_sums(values))
+
+    def _whole_numbers(self, which: int, index: int, place: int) -> set[tuple[int, float, float]]:
+        """Size and extremes of whole numbers on all ranks; nothing of other numbers."""
+        columns = self.sides[which].run.columns
+        if is_float(columns.dtypes[place]):
+            return set()
+        size, rows = math.prod(columns.shapes[place]), self._figures(which, index, place)
+        return {(size, row[0], row[1]) for row in (rows or {}).values()}
+
+    def _tell_other_numbers(self, which: int, item: LogicalOp) -> None:
+        """Tell ranks that take their own rows of other whole numbers than tensor parallel ones do.
+
+        Of two that differ, the one is right whose numbers the other run has.
+        """
+        labels = self.sides[which].run.columns.labels
+        if any(odd.which == which and odd.label.startswith("input") for odd in self.found.odd):
+            return
+        for place in item.op.inputs:
+            values = self._values(which, item.op.index, labels[place])
+            if not values or self._alike(which, values, 2) or _sums(values) & self.local[which]:
+                continue
+            odd = self._not_of_other_run(which, values) or {
+                coordinate for group in _groups(values, 2) for coordinate in _apart(values, group)
+                if (values[coordinate] != values[group[0]]).any()
+            }  # fmt: skip
+            ranks = tuple(sorted({item.parts[coordinate][0] for coordinate in odd}))
+            why = (
+                f"{labels[place]}, a tensor that all of them hold whole, is not the same on "
+                f"{numbered_text('rank', ranks)} as on the others"
+            )
+            error = max(float((values[c] != values[d]).mean())
+                        for group in _groups(values, 2) for c in group for d in group)  # fmt: skip
+            self.found.odd.append(Odd(which, item.op.index, ranks, error, why, labels[place]))
+
+    def _not_of_other_run(self, which: int, values: Values) -> set[Coordinate]:
+        """Coordinates that hold other numbers than the other run; none where no tensor tells it."""
+        other = self.sides[1 - which]
+        best: set[Coordinate] = set(values)
+        for item in other.ops:
+            op = item.op
+            if op.phase != "forward" or op.is_module:
+                continue
+            for place in op.inputs:
+                if is_float(other.run.columns.dtypes[place]):
+                    continue
+                theirs = self._values(1 - which, op.index, other.run.columns.labels[place])
+                if not theirs or len(_shape_of(theirs)) != len(_shape_of(values)):
+                    continue
+                shapes = _shape_of(theirs), _shape_of(values)
+                degrees = self.degrees[1 - which], self.degrees[which]
+                for theirs_cut, ours_cut in partitions(shapes, degrees, (None, None), False):
+                    if theirs_cut.tensor is not None or ours_cut.tensor is not None:
+                        continue
+                    full = theirs_cut.joined(theirs)
+                    odd = {
+                        c for c, value in values.items()
+                        if (ours_cut.part(full, c, sorted(values)) != value).any()
+                    }  # fmt: skip
+                    best = odd if len(odd) < len(best) else best
+        return best if 0 < len(best) < len(values) else set()
+
+    def _begins_own_rows(self, which: int, item: LogicalOp, sizes: frozenset[int]) -> bool:
+        """Whether a call is given where each rank's rows begin; tells who is given another row."""
+        parts = item.parts
+        wanted = _coordinates(self.sides[which])
+        if any(coordinate not in parts for coordinate in wanted):
+            return False
+        for label, value in item.op.attributes.items():
+            numbers = {c: parts[c][1].attributes.get(label) for c in wanted}
+            whole = {c: n for c, n in numbers.items() if type(n) is int}
+            if type(value) is not int or len(whole) != len(numbers) or len(set(whole.values())) < 2:
+                continue
+            rows = [{c[2]: whole[c] for c in row} for row in _groups(whole, 2)]
+            told = [first_rows(row, sizes) for row in rows]
+            if any(one is None or one[0] != (told[0] or (0,))[0] for one in told):
+                continue
+            odd = {
+                parts[row[part]][0]: whole[row[part]]
+                for row, one in zip(_groups(whole, 2), told, strict=True)
+                for part in (one[1] if one else ())
+            }
+            if odd:
+                ranks = tuple(sorted(odd))
+                why = (
+                    f"{label} is {', '.join(str(odd[rank]) for rank in ranks)} on "
+                    f"{numbered_text('rank', ranks)}: its part of {(told[0] or (0,))[0]} rows does "
+                    "not begin or end there"
+                )
+                self.found.odd.append(Odd(which, item.op.index, ranks, math.nan, why, label))
+            return True
+        return False
 
     def _counts_parts(self, index: int, label: str, shapes: tuple[Shape, Shape]) -> bool:
         """Whether it is the number that the backward pass begins with, of runs cut by the batch."""
@@ -271,7 +602,9 @@ class Assembler:
             if op.phase == "backward":
                 tensor = ["same", "sum"]
             elif self._is_partial(which, index, label, partition, values):
-                tensor = ["sum"]
+                tensor = [self._combination(which, values)]
+            elif _sums(values) & self.local[which] or self._counts_in_part(which, op, label):
+                return []  # of each rank's own rows
         return list(product(batch, tensor))
 
     def _is_partial(
@@ -279,9 +612,27 @@ class Assembler:
     ) -> bool:
         """Whether tensor parallel ranks hold terms of a sum: what is added up, or goes into it."""
         sums = _sums(values)
-        if sums & (self.reduced[which] | self.partial[which]):
+        if sums & self.partial[which] or not sums.isdisjoint(self.reduced[which]):
             return True
         return label.startswith("output") and self._contracts(which, index)
+
+    def _counts_in_part(self, which: int, op: Op, label: str) -> bool:
+        """Whether it is whole numbers made of a part of an axis, as the place of a maximum is."""
+        dtypes, labels = self.sides[which].run.columns.dtypes, self.sides[which].run.columns.labels
+        cut = self.found.partitions
+        return any(
+            labels[place] == label and not is_float(dtypes[place]) for place in op.outputs
+        ) and any(
+            part is not None and part.tensor is not None
+            for part in (cut.get((which, place)) for place in op.inputs)
+        )
+
+    def _combination(self, which: int, values: Values) -> Across:
+        """What a collective makes of it: a sum, or the largest or the smallest of all ranks."""
+        for item in _sums(values):
+            if item in self.reduced[which]:
+                return self.reduced[which][item]
+        return "sum"
 
     def _contracts(self, which: int, index: int) -> bool:
         """Whether a product adds over an axis that ranks cut."""
@@ -363,7 +714,9 @@ class Assembler:
         op = self.sides[which].ops[index].op
         if family(op.type) in _LINEAR or op.is_module or self._is_told:
             return
-        if _sums(values) & self.reduced[which] or not self._hands_gradients_on(which, index):
+        if not _sums(values).isdisjoint(self.reduced[which]) or not self._hands_gradients_on(
+            which, index
+        ):
             return
         self._tell_unreduced(which, index, label)
 
@@ -455,6 +808,66 @@ class Assembler:
                 Odd(which, index, tuple(sorted(odd)), max(odd.values()), why, label)
             )
 
+    def _tell_given(
+        self,
+        indices: tuple[int, int],
+        label: str,
+        values: tuple[Values, Values],
+        possible: Sequence[tuple[Partition, Partition]],
+        is_parameter: bool,
+    ) -> None:
+        """Tell ranks that are given another tensor than the rest and the other run.
+
+        What nothing makes and all ranks hold whole they hold for themselves, so an error that came
+        before is no reason.
+        """
+        is_whole = any(
+            cut.batch is None and cut.tensor is None for choice in possible[:1] for cut in choice
+        ) and _shape_of(values[0]) == _shape_of(values[1])
+        if not is_whole or not label or math.prod(_shape_of(values[0])) < 2:
+            return
+        for which in (0, 1):
+            theirs, ours = values[1 - which], values[which]
+            reference = next(iter(theirs.values()))
+            if len(ours) < 2 or _apart(theirs, sorted(theirs)) != dict.fromkeys(
+                sorted(theirs)[1:], 0.0
+            ):
+                continue
+            errors = {c: measure_arrays(reference, value).error for c, value in ours.items()}
+            limit = self._limit(which, indices[which], label)
+            odd = {c: error for c, error in errors.items() if not error <= limit}
+            parts = self.sides[which].ops[indices[which]].parts
+            if not 0 < len(odd) < len(errors):
+                continue
+            if not is_parameter and any(
+                self._is_made(which, indices[which], label, c) for c in odd
+            ):
+                continue
+            ranks = tuple(sorted({parts[c][0] for c in odd}))
+            why = (
+                f"{label}, a tensor that all of them hold whole, is not the same on "
+                f"{numbered_text('rank', ranks)} as on the others"
+            )
+            self.found.odd.append(Odd(which, indices[which], ranks, max(odd.values()), why, label))
+
+    def _is_made(self, which: int, index: int, label: str, coordinate: Coordinate) -> bool:
+        """Whether a call of that rank gives a tensor of the same figures, or nobody knows."""
+        side = self.sides[which]
+        rank, part = side.ops[index].parts[coordinate]
+        columns = side.runs[rank].columns
+        place = next((p for p in part.inputs if columns.labels[p] == label), None)
+        if place is None or math.isnan(columns.norm[place]):
+            return True
+        if (which, rank) not in self._made:
+            self._made[which, rank] = {
+                (math.prod(columns.shapes[p]), figures_in(columns, p))
+                for op in side.runs[rank].ops
+                if op.phase == "forward"
+                for p in op.outputs
+            }
+        key = math.prod(columns.shapes[place]), figures_in(columns, place)
+        return key in self._made[which, rank]
+
     def _alike(self, which: int, values: Values, digit: int) -> bool:
         """Whether coordinates that differ in nothing but one digit hold the same numbers."""
         del which
@@ -513,6 +926,8 @@ class Assembler:
         Returns why that can't be done; "" where it was.
         """
         choice = possible[0]
+        if any(self._is_local(which, indices[which], places[which]) for which in (0, 1)):
+            return "ranks take rows of their own: figures do not join them"
         made: list[_Row] = []
         means: list[float] = []
         for which in (0, 1):
@@ -715,9 +1130,9 @@ def _coordinates(side: Chained) -> list[Coordinate]:
                         range(layout.tensor_parallel)))  # fmt: skip
 
 
-def _reduced(side: Chained) -> set[int]:
-    """Checksums of what collectives add up over ranks."""
-    sums: set[int] = set()
+def _reduced(side: Chained) -> dict[int, Across]:
+    """Checksums of what collectives combine over ranks, and how they do."""
+    sums: dict[int, Across] = {}
     if side.layout.tensor_parallel < 2:
         return sums
     for item in side.ops:
@@ -732,8 +1147,20 @@ def _reduced(side: Chained) -> set[int]:
                         value = read_array(columns.files[place], columns.dtypes[place])
                     except BadPayload:
                         continue
-                    sums.add(_checksum(value))
+                    sums[_checksum(value)] = _combined_by(part)
     return sums
+
+
+def _combined_by(collective: Op) -> Across:
+    """How a collective combines what ranks hold, by its ``op`` argument; a sum without one."""
+    said = {str(value).rpartition(".")[2].upper() for value in collective.attributes.values()}
+    if "MAX" in said:
+        return "most"
+    return "least" if "MIN" in said else "sum"
+
+
+def _shape_of(values: Values) -> Shape:
+    return tuple(next(iter(values.values())).shape)
 
 
 def _sums(values: Values) -> set[int]:
@@ -746,7 +1173,7 @@ def _checksum(value: NDArray[Any]) -> int:
     return zlib.crc32(np.ascontiguousarray(value).tobytes(), value.size)
 
 
-def _groups(values: Values, digit: int) -> list[list[Coordinate]]:
+def _groups(values: Mapping[Coordinate, object], digit: int) -> list[list[Coordinate]]:
     """Coordinates that differ in one digit alone (0: data parallel number and micro-batch)."""
     groups: dict[tuple[int, ...], list[Coordinate]] = {}
     for coordinate in sorted(values):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from irtool.compare.layouts.figures import apart, figures_of, whole_figures
 from irtool.compare.layouts.known_cuts import known_cuts
+from irtool.compare.layouts.local_indices import OwnRows, local_indices
 from irtool.compare.layouts.outline import Outline
 from irtool.compare.layouts.ranks import (
     Ranks,
@@ -235,14 +236,20 @@ class _Builder:
             self.logical.unknown[place] = "its shape is no part of the other run's"
             return
         values = self._values(name, columns.labels[source])
+        own = self._own_rows(op, label) if made is None else None
         candidates = self._candidates(wanted, counts, match)
         if not candidates:
             self.logical.unknown[place] = "no part of it is on each rank and in each micro-batch"
+            return
+        if own is not None and not (values and own.indices):
+            self.logical.unknown[place] = "ranks look up rows of their own"
             return
         if not values:
             self._put_figures(op, place, candidates, made)
             return
         groups = {rank: self._group(rank, name, columns.labels[source]) for rank in values}
+        if own is not None:
+            values, groups = own.applied(label, values, groups)
         reference = self._reference(match) if len(candidates) > 1 else None
         likely = self.known.likely(op, label, wanted, counts)
         if self.outline is None:
@@ -270,9 +277,44 @@ class _Builder:
             self.logical.sums[place] = tuple(sorted({self.ranks.rank_of(p) for p in parts}))
         elif made is None and not self._is_dead(op, place):
             self._compare_replicas(op, label, cut, values)
-        if is_sum or made is not None or factor != 1 or any(count > 1 for count in counts):
+        is_other = is_sum or made is not None or own is not None
+        if is_other or factor != 1 or any(count > 1 for count in counts):
             joined = cut.joined(values, groups)
             self._write(place, joined if factor == 1 else (joined * factor).astype(joined.dtype))
+
+    def _own_rows(self, op: Op, label: str) -> OwnRows | None:
+        """What says which rows are a rank's own, of a tensor that means something there alone."""
+        if op.node is None or label.partition(".")[0] not in ("input", "output"):
+            return None
+        local = local_indices(op.node)
+        if local is None or label not in (local.label, local.rows):
+            return None
+        subtraction = self.ops.get(local.subtraction)
+        if subtraction is None:
+            return OwnRows(local, {}, {}, {})
+        given, first = (
+            self._values(subtraction.name, text) for text in ("input.0", "input.1")
+        )  # fmt: skip
+        positions = self._values(op.name, local.label)
+        whole = {rank: values for rank, values in given.items() if rank in first}
+        if len(whole) != len(self.ranks.runs) or len(positions) != len(whole):
+            return OwnRows(local, {}, {}, {})
+        inside = {rank: positions[rank] == whole[rank] - first[rank] for rank in whole}
+        groups: dict[int, frozenset[int]] = {}
+        for rank, ops in self.by_name.items():
+            node = ops[op.name].node if op.name in ops else None
+            mine = None if node is None else local_indices(node)
+            sums = (
+                []
+                if mine is None
+                else [self.sums[rank].get((gather, 0)) for gather in mine.lookups]
+            )
+            micros = self.ranks.micros
+            group = next((group for group in sums if group), frozenset[int]())
+            groups[rank] = (
+                group if micros == 1 else frozenset(r * micros + rank % micros for r in group)
+            )
+        return OwnRows(local, whole, inside, groups)
 
     def _candidates(self, wanted: Shape, counts: Shape, match: int) -> list[Cut]:
         """How ranks and micro-batches may hold a tensor."""

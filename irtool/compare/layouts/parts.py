@@ -16,9 +16,10 @@ from irtool.ir.dataclass import dataclass
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Across: TypeAlias = Literal["same", "sum", "mean", "last"]
+Across: TypeAlias = Literal["same", "sum", "mean", "last", "most", "least"]
 """What ranks that hold a tensor of full size hold: each the tensor, terms of it, or means; of
-micro-batches that add theirs to what is there, the last one holds all terms."""
+micro-batches that add theirs to what is there, the last one holds all terms; numbers of which the
+largest or the smallest counts."""
 _INNER = (2, 3)
 """How many matrices one parameter may hold behind each other, each of them cut by itself."""
 
@@ -93,6 +94,9 @@ def _combined(values: Sequence[NDArray[Any]], across: Across) -> NDArray[Any]:
     first = values[0]
     if across == "same" or len(values) == 1:
         return first
+    if across in ("most", "least"):
+        extreme = np.max if across == "most" else np.min
+        return np.asarray(extreme(list(values), axis=0), first.dtype)
     total: NDArray[Any] = np.sum([value.astype(np.float64) for value in values], axis=0)
     return (total if across == "sum" else total / len(values)).astype(first.dtype)
 

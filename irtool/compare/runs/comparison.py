@@ -174,9 +174,12 @@ def compare_runs(left: RunSide, right: RunSide, settings: Settings) -> RunCompar
     _add_graphs(comparison)
     _add_losses(comparison)
     ours, theirs = (
-        Evidence(side.dump, _first_tensors(comparison, which), side.losses, side.context)
+        Evidence(
+            side.dump, _first_tensors(comparison, which), side.losses, side.context,
+            _joined(comparison, which),
+        )
         for which, side in enumerate((left, right))
-    )
+    )  # fmt: skip
     comparison.hyperparameters = hyperparameters(ours, theirs, _told_by_tensors(comparison))
     if not comparison.units:
         _add_suspects(comparison)
@@ -226,6 +229,15 @@ def _first_tensors(comparison: RunComparison, which: int) -> TensorRun | None:
         except NoTensors:
             continue
     return None
+
+
+def _joined(comparison: RunComparison, which: int) -> frozenset[int] | None:
+    """Places of tensors of the first tensors that a layout file's ranks were put together to."""
+    from irtool.compare.layouts.across_ranks import AcrossRanks
+
+    shown = next((unit for unit in comparison.units if unit.comparison is not None), None)
+    layout = None if shown is None else shown.layout
+    return layout.joined(which) if isinstance(layout, AcrossRanks) else None
 
 
 def _add_graphs(comparison: RunComparison) -> None:

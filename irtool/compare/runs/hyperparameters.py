@@ -7,7 +7,7 @@ differs makes every later tensor differ, and no operator is at fault.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from irtool.compare.losses.series import LossRun
@@ -73,12 +73,22 @@ class Row:
 
 @dataclass(slots=True)
 class Evidence:
-    """What one side has that tells hyperparameters; any part may be missing."""
+    """What one side has that tells hyperparameters; any part may be missing.
+
+    Attributes:
+        dump: its graphs.
+        tensors: one step.
+        losses: its log.
+        context: of its configuration.
+        joined: places of tensors that were put together of those of several ranks; None where
+            no rank has a part.
+    """
 
     dump: Dump | None = None
     tensors: TensorRun | None = None
     losses: LossRun | None = None
     context: Mapping[str, object] = field(default_factory=dict[str, object])
+    joined: Container[int] | None = None
 
 
 def hyperparameters(left: Evidence, right: Evidence, more: Sequence[Row] = ()) -> list[Row]:
@@ -135,7 +145,7 @@ def _values(evidence: Evidence) -> Values:
         values.setdefault(name, {}).setdefault(text, where)
 
     if evidence.tensors is not None:
-        for name, value, where in _of_tensors(evidence.tensors):
+        for name, value, where in _of_tensors(evidence.tensors, evidence.joined):
             say(name, value, where)
     if evidence.dump is not None:
         seen_in_tensors = frozenset(values)
@@ -209,7 +219,7 @@ def _scalar_places(op: str) -> dict[int, str]:
     }
 
 
-def _of_tensors(run: TensorRun) -> Iterator[tuple[str, object, str]]:
+def _of_tensors(run: TensorRun, joined: Container[int] | None) -> Iterator[tuple[str, object, str]]:
     yield from told_by_calls(run)
     for op in run.ops:
         places = _scalar_places(op.type)
@@ -224,7 +234,7 @@ def _of_tensors(run: TensorRun) -> Iterator[tuple[str, object, str]]:
                 yield "dropout", value, op.name
         elif op.type == "cross_entropy" and "input.label_smoothing" in op.attributes:
             yield "label smoothing", op.attributes["input.label_smoothing"], op.name
-    batch = _batch(run)
+    batch = _batch(run, joined)
     if batch is not None:
         yield "batch of a rank", batch, "first input"
 
@@ -248,10 +258,10 @@ def _scalar(run: TensorRun, op: Op, place: int) -> float | None:
     return None
 
 
-def _batch(run: TensorRun) -> int | None:
+def _batch(run: TensorRun, joined: Container[int] | None) -> int | None:
     """The first dimension of the first whole-number input: token ids, labels, no masks."""
     for op in run.ops[:50]:
-        for place in op.inputs:
+        for place in op.inputs if joined is None else filter(joined.__contains__, op.inputs):
             shape = run.columns.shapes[place]
             dtype = run.columns.dtypes[place]
             if len(shape) >= 2 and not is_float(dtype) and dtype != "Bool":
