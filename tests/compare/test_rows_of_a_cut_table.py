@@ -36,7 +36,7 @@ def network(table: Values, ids: Values, parts: int, fault: str = "") -> list[lis
     local: list[tuple[list[Entry], Values]] = []
     for rank in range(parts):
         own = table[rank * size : (rank + 1) * size]
-        mine = ids[::-1].copy() if fault == "data" and rank == parts - 1 else ids
+        mine: Values = np.array(ids[::-1] if fault == "data" and rank == parts - 1 else ids)
         first = rank * size + (fault == "offset" and rank == parts - 1)
         outside = (mine < first) | (mine >= first + size)
         index = np.where(outside, 0, mine - first)
@@ -122,7 +122,11 @@ def test_a_parameter_of_one_rank_is_a_fact_behind_another_fault(tmp_path: Path) 
             [
                 [
                     ("Torch.tanh.0.forward", [a], np.tanh(a)),
-                    ("Functional.linear.0.forward", [np.tanh(a), w], np.tanh(a) @ w.T),
+                    (
+                        "Functional.linear.0.forward",
+                        [np.tanh(a), w],
+                        np.matmul(np.tanh(a), np.transpose(w)),
+                    ),
                 ]
                 for a, w in zip(inputs, own, strict=True)
             ]

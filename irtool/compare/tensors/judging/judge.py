@@ -43,7 +43,7 @@ from irtool.compare.tensors.judging.past import (
 from irtool.compare.tensors.judging.rejoined import has_other_operands, reads_otherwise
 from irtool.compare.tensors.judging.verdict import Judged, Measured, Verdict
 from irtool.compare.tensors.measuring.measure import Measure
-from irtool.compare.tensors.model import Places, TensorRun
+from irtool.compare.tensors.model import Op, Places, TensorRun
 from irtool.compare.tensors.pairing.makers import Makers
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots, is_fused_sum
@@ -85,6 +85,10 @@ _TOLD_UNITS = 0.125
 """Units of half precision that a result may differ by if arguments do and inputs do not."""
 _UNSEEN_UNITS = 1 / 16
 """Units of the coarsest type before that figures of gradients hide, and sums of them show."""
+_HALF_UNIT = 2.0**-20
+"""Unit roundoff from which a type counts as half precision."""
+_ROW_UNITS = 1.0
+"""Units, over the root of the number of terms, that sums over rows differ by; of squares too."""
 _ONE_FUNCTION = 2.0**-48
 """Relative distance, in double precision, of what two names of one function make of the same."""
 _THE_SAME = ("equal bits", "equal figures", "carries error")
@@ -366,6 +370,7 @@ class Judge:
         past, before = self.past, self.past.before(pair.left)
         if not output[1].exact and pair.left.phase == "backward":
             before = max(before, _UNSEEN_UNITS * past.unit)
+        before = max(before, self._hidden_in_rows(pair.left, output, inputs))
         has_parts = (
             past.is_mixed or pair.left.phase == "backward" or pair.left.owner in past.composite
         )
@@ -375,6 +380,21 @@ class Judge:
         account = Account(pair, *columns, *output, inputs, hidden, parts, scalars, before)
         explained, floor = budget(account)
         return max(explained, self.noise.get(pair.left.index, 0.0)), floor
+
+    def _hidden_in_rows(self, op: Op, output: Measured, inputs: Sequence[Measured]) -> float:
+        """What a sum over few shows of elements that were rounded in half precision before.
+
+        Rounded otherwise, elements differ by a unit each and at random, so extremes of sums over
+        ``n`` of them do by about a unit over ``sqrt(n)``; norm and mean of all of them hide it.
+        """
+        is_stated = not output[1].exact and op.phase == "forward" and family(op.type) == "reduce"
+        if not is_stated or self.past.unit < _HALF_UNIT or all(m.equal for _, m in inputs):
+            return 0.0
+        shapes = self.left.columns.shapes
+        terms = max((math.prod(shapes[a]) for (a, _), _ in inputs), default=1) / max(
+            1, math.prod(shapes[output[0][0]])
+        )
+        return _ROW_UNITS * self.past.unit / math.sqrt(terms) if terms > 1 else 0.0
 
     def _may_be_order(self, judged: Judged) -> bool:
         """Whether figures leave open that not the operator is at fault but an input's order.
