@@ -249,6 +249,11 @@ def advice(judged: Judged, has_calls: bool = False, given: Kind | None = None) -
     op = judged.pair.left
     if judged.between:
         return (_BETWEEN[judged.between],)
+    if judged.gets_other_rows:
+        return (
+            "compare which rows are picked for this call: the indices before it, a limit to how "
+            "many there may be (the capacity of an expert), and what is dropped or padded",
+        )
     if judged.may_be_order:
         return (*_by_kind(judged), "dump the tensors that it reads: only values show their order")
     is_made = judged.maker_left is not None or judged.maker_right is not None

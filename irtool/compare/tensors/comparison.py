@@ -14,7 +14,7 @@ from irtool.compare.tensors.judging.judge import Judge
 from irtool.compare.tensors.judging.left_open import leave_open
 from irtool.compare.tensors.judging.lookback import look_back
 from irtool.compare.tensors.judging.multiple import note_multiple
-from irtool.compare.tensors.judging.otherwise import called_otherwise
+from irtool.compare.tensors.judging.otherwise import called_otherwise, given_other_rows
 from irtool.compare.tensors.judging.past import Training
 from irtool.compare.tensors.judging.picked import picked_from
 from irtool.compare.tensors.judging.regrouped import regrouped
@@ -189,7 +189,11 @@ def compare_tensors(
             break
     if first is not None and crossing is None and not sharded:
         packed = weights.packed if weights is not None else (set[int](), set[int]())
-        first = called_otherwise(left, right, first, taken_calls(pairs), packed) or first
+        first = (
+            called_otherwise(left, right, first, taken_calls(pairs), packed)
+            or given_other_rows(left, right, first, taken_calls(pairs))
+            or first
+        )
     if first is not None and first.entered and crossing is None and not sharded:
         _pick(left, right, first, taken_calls(pairs))
     if first is not None and first.entered and not (first.maker_left or first.maker_right):

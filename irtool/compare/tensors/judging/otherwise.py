@@ -1,7 +1,8 @@
-"""Calls that have no partner because one side asked them for another result.
+"""Calls that have no partner because one side asked them for another result, or gave them less.
 
-Two of the largest instead of one, another axis summed over: the results have other sizes, so the
-calls are not paired, and the fault would show at the first operator behind that is.
+Two of the largest instead of one, another axis summed over, an expert that takes so many rows at
+most: the results have other sizes, so the calls are not paired, and the fault would show at the
+first operator behind that is.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Set as AbstractSet
 
-from irtool.compare.tensors.judging.attributes import changed_attributes
+from irtool.compare.tensors.judging.attributes import AttributeChange, changed_attributes
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
 from irtool.compare.tensors.semantics import family
+from irtool.ir.units import plural
 
 _ALIKE = 1e-3
 """Relative difference of the norms of what two calls are given, up to which it is the same."""
@@ -74,3 +76,67 @@ def _are_given_alike(left: TensorRun, op: Op, right: TensorRun, other: Op) -> bo
         return False
     norms = ours.norm[a], theirs.norm[b]
     return any(map(math.isnan, norms)) or math.isclose(*norms, rel_tol=_ALIKE)
+
+
+def given_other_rows(
+    left: TensorRun, right: TensorRun, first: Judged, taken: tuple[set[int], set[int]]
+) -> Judged | None:
+    """The first call right before the operator that is accused that gets another number of rows.
+
+    Both have one name and one operator; their weights have one shape, and so have their rows.
+
+    Args:
+        left: one dump.
+        right: the other.
+        first: the operator that is accused.
+        taken: places of the calls of either side that have a partner.
+
+    Returns:
+        None where calls that have a partner lie between, or nothing but rows differs.
+    """
+    pair = first.pair
+    chains = [
+        _before(run, op, places)
+        for run, op, places in zip((left, right), (pair.left, pair.right), taken, strict=True)
+    ]
+    theirs = {op.name: op for op in chains[1]}
+    odd: list[tuple[OpPair, AttributeChange]] = []
+    for op in chains[0]:
+        other = theirs.get(op.name)
+        rows = None if other is None or op.type != other.type else _rows(left, op, right, other)
+        if other is not None and rows is not None:
+            odd.append((OpPair(op, other, "name"), rows))
+    if not odd or odd[0][0].left is not chains[0][0] or odd[0][0].right is not chains[1][0]:
+        return None
+    begins, rows = odd[0]
+    judged = Judged(begins, Slots((), ()), "introduces error", z=math.inf, error_in=0.0)
+    judged.attributes, judged.gets_other_rows = (rows,), True
+    also = ""
+    if len(odd) > 1:
+        also = f", as {'has' if len(odd) == 2 else 'have'} {plural(len(odd) - 1, 'call')} behind it"
+    judged.why = f"it has another number of rows{also}; {pair.left.name} reads what they make"
+    return judged
+
+
+def _before(run: TensorRun, reader: Op, taken: AbstractSet[int]) -> list[Op]:
+    """Calls without a partner that lie right before a reader, in their order."""
+    place = start = run.ops.index(reader)
+    while start and run.ops[start - 1].index not in taken and not run.ops[start - 1].is_module:
+        start -= 1
+    return run.ops[start:place]
+
+
+def _rows(left: TensorRun, op: Op, right: TensorRun, other: Op) -> AttributeChange | None:
+    """The first operand, if it has other rows, as many to a row, and nothing else is unlike."""
+    if not op.inputs or len(op.inputs) != len(other.inputs):
+        return None
+    shapes = [
+        (left.columns.shapes[a], right.columns.shapes[b])
+        for a, b in zip(op.inputs, other.inputs, strict=True)
+    ]
+    ours, theirs = shapes[0]
+    unlike = [(a, b) for a, b in shapes if a != b]
+    is_rows = all(a and b and a[1:] == b[1:] and a[0] == ours[0] for a, b in unlike)
+    if ours == theirs or not is_rows or {b[0] for _, b in unlike} != {theirs[0]}:
+        return None
+    return AttributeChange("input.0 shape", str(ours), str(theirs))

@@ -46,6 +46,7 @@ class Judged:
         broken: NaN or infinity comes from here.
         parameter: the input that is accused is a parameter of the network.
         untold: an input whose error has a cause that the dump does not let anybody tell.
+        gets_other_rows: its operands have another number of rows on the other side, nothing else.
         since: of an accused input, the last operator that made it alike on both sides.
         is_permuted: both sides have the same numbers there, in another order.
         may_be_order: figures alone were compared, which do not tell whether it is this operator or
@@ -83,6 +84,7 @@ class Judged:
     broken: str = ""
     parameter: bool = False
     untold: str = ""
+    gets_other_rows: bool = False
     since: Op | None = None
     is_permuted: bool = False
     may_be_order: bool = False
