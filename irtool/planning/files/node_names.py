@@ -5,12 +5,15 @@ scope and primitive in the order in which MindSpore first names them, which no b
 It is the order in which MindSpore also numbers nodes (``CNode_98``): graph by graph as they were
 before they were put into each other, in each of them inputs before their users.  So the iterations
 of an unrolled loop count from the last to the first, and what a helper method made counts last.
+What Python's operators and MindSpore's functions made (``a * b``, ``ops.gelu(x)``) counts from the
+result back to what it is made of: there users come before their inputs.
 
 Nodes that bear the name of a Python variable show no number.  Where such a one stands follows from
 its neighbours of the same function body, and of the same iteration where that is a loop: source
 lines tell that, as what stands in an earlier line, or inside of an expression, is computed before.
-What does not follow is not guessed.  Seen in strategy files that MindSpore 2.7
-saved, for networks whose operators were all given different strategies.
+What does not follow is not guessed.  One thing no dump shows: where a pass made one product of two
+by constants, that one counts last, and two numbers stay unused.  Seen in strategy files that
+MindSpore 2.7 saved, for networks whose operators were all given different strategies.
 """
 
 from __future__ import annotations
@@ -39,6 +42,12 @@ _ASSIGNED = re.compile(r"/?\s*\w+\s*=\s*(?=[^=\s])")
 """One name gets a value: what is behind it is visited where the name is used."""
 _CHOSEN = re.compile(r"\b(?:if|else|for|and|or|lambda)\b")
 _MOST_AROUND = 200
+_PRIMITIVE = re.compile(
+    r"(?:self(?:\.\w+|\[[^\[\]]*\])+|(?:\w+\.)*[A-Z_][A-Z0-9_]*|(?:\w+\.)*[A-Z]\w*\([^()]*\))\s*(?=\()"
+)
+"""What is called where a primitive is: an attribute of the cell, a constant, or one made there."""
+_FUNCTIONS = "/mindspore/ops/"
+"""Where MindSpore's own functions stand."""
 _FIRST: Place = (-inf, 0)
 _LAST: Place = (inf, 0)
 
@@ -115,11 +124,14 @@ class Naming:
 
     def _earlier(self, nodes: Sequence[Node]) -> dict[Node, set[Node]]:
         """By operator those that have a lower number, as far as that is known."""
-        repeated = self._is_repeated(nodes)
+        repeated, elsewhere = self._is_repeated(nodes), self._is_called_elsewhere(nodes)
         lower: dict[Node, set[Node]] = {node: set() for node in nodes}
         for position, first in enumerate(nodes):
             for second in nodes[position + 1 :]:
-                sign = self._order(first, second, repeated)
+                if self._is_called(first) and self._is_called(second):
+                    sign = self._order(first, second, repeated)
+                else:
+                    sign = self._order_of_made(first, second, elsewhere)
                 if sign:
                     early, late = (first, second) if sign < 0 else (second, first)
                     lower[late].add(early)
@@ -146,6 +158,44 @@ class Naming:
             if self._in_one_graph(early, late) and self._leads_to(early, late):
                 return sign
         return 0
+
+    def _order_of_made(self, first: Node, second: Node, elsewhere: bool) -> int:
+        """-1, 1 or 0 where operators or functions made one of two: users before their inputs.
+
+        ``elsewhere``: what made them was called in several places, whose order is not known.
+        """
+        makers = {self._maker(first), self._maker(second)}
+        ours, theirs = node_number(first), node_number(second)
+        if ours is not None and theirs is not None and "" not in makers:
+            return -1 if ours < theirs else 1
+        if elsewhere or makers != {"function"}:
+            return 0
+        if self._leads_to(first, second):
+            return 1
+        return -1 if self._leads_to(second, first) else 0
+
+    def _is_called(self, node: Node) -> bool:
+        return self._maker(node) == "primitive"
+
+    def _maker(self, node: Node) -> str:
+        """What made a node: a ``primitive`` that was called, a ``function``, or "": not known."""
+        if node not in self._makers:
+            maker = _maker_of(node, self._body(node).own)
+            number = node_number(node)
+            # A pass that ran later put it in the place of another one.
+            is_late = number is not None and number > self._last_called
+            self._makers[node] = "" if maker == "function" and is_late else maker
+        return self._makers[node]
+
+    @cached_property
+    def _last_called(self) -> int:
+        """The highest number of a primitive that the network calls."""
+        numbers = [node_number(node) for node in self._lines if node.instance_name]
+        return max((number for number in numbers if number is not None), default=0)
+
+    @cached_property
+    def _makers(self) -> dict[Node, str]:
+        return {}
 
     def _is_one_place(self, first: Node, second: Node) -> bool:
         """Whether one piece of code made both."""
@@ -218,6 +268,15 @@ class Naming:
             seen.update(near)
         return numbers
 
+    def _is_called_elsewhere(self, nodes: Sequence[Node]) -> bool:
+        """Whether one piece of code made several of them for different calls of it."""
+        calls: dict[object, set[object]] = {}
+        for node in nodes:
+            body = self._body(node)
+            if body.own is not None:
+                calls.setdefault((body.own.path, body.own.span), set()).add(body.calls)
+        return any(len(some) > 1 for some in calls.values())
+
     def _is_repeated(self, nodes: Sequence[Node]) -> bool:
         """Whether a piece of code made several of them: a loop, or a helper called repeatedly."""
         places = [(item.path, item.span) for node in nodes if (item := self._body(node).own)]
@@ -254,6 +313,9 @@ class Naming:
                 places[node] = (own, own)
                 continue
             low, high = _FIRST, _LAST
+            if not self._is_called(node):
+                places[node] = low, high
+                continue
             for source in self.network.inputs[node]:
                 if not isinstance(source, Node) or source not in places:
                     continue
@@ -267,9 +329,11 @@ class Naming:
             places[node] = (low, high)
         for node in reversed(self._lines):
             low, high = places[node]
-            if low == high:
+            if low == high or not self._is_called(node):
                 continue
             for use in self.network.users_of(node):
+                if not self._is_called(use.node):
+                    continue
                 if use.node in places and self._in_one_graph(node, use.node):
                     high = min(high, places[use.node][1])
             places[node] = (low, max(low, high))
@@ -290,6 +354,8 @@ class Naming:
         if len(users) != 1 or not self._in_one_graph(node, users[0].node):
             return None
         user = users[0].node
+        if not self._is_called(user):
+            return None
         made = [item for item in self.network.inputs[user] if isinstance(item, Node)]
         if any(item is not node and item.op not in _LEAVES for item in made):
             return None
@@ -372,6 +438,29 @@ def _is_behind(source: Location, user: Location) -> bool:
     first = (user.line, user.column)
     last = (user.end_line or user.line, user.end_column or 0)
     return (first <= begin and end <= last) or end[0] < first[0]
+
+
+def _maker_of(node: Node, own: Location | None) -> str:
+    if node.instance_name or own is None or own.column is None:
+        return "primitive"
+    if _FUNCTIONS in own.path.replace("\\", "/"):
+        return "function"
+    if own.source is None or own.end_line not in (None, own.line):
+        return ""
+    line = own.source.removeprefix("/")  # columns count behind the sign that begins it
+    text = line[own.column : own.end_column].strip()
+    called = _PRIMITIVE.match(text)
+    return "primitive" if called is not None and _ends_with_call(text, called.end()) else "function"
+
+
+def _ends_with_call(text: str, start: int) -> bool:
+    """Whether what a parenthesis at a position holds reaches to the end of an expression."""
+    depth = 0
+    for position in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[position], 0)
+        if depth == 0:
+            return position == len(text) - 1
+    return False
 
 
 def node_number(node: Node) -> int | None:
