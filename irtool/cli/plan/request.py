@@ -162,6 +162,7 @@ def _with_fewer(asked: Request, plan: Plan) -> Plan:
     What is pinned, kept or frozen was chosen for that number, what is lost is another question, and
     what else is to be decided takes a search longer.
     """
+    from irtool.cli.plan.options import Effort
     from irtool.planning.plans.fewer_devices import with_fewer
 
     options = asked.options
@@ -171,7 +172,7 @@ def _with_fewer(asked: Request, plan: Plan) -> Plan:
         return plan
 
     def plan_for(devices: int) -> Plan:
-        return _searched(replace(asked, options=replace(options, to=devices)))
+        return _searched(replace(asked, options=replace(options, to=devices, effort=Effort.quick)))
 
     return with_fewer(plan, plan_for)
 

@@ -6,7 +6,7 @@ groups of a plan for few of them span nodes: no strategy on many devices does wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from irtool.ir.units import seconds_text
@@ -17,13 +17,15 @@ from irtool.sharding.network.context import ParallelContext
 
 LEAST_GAIN = 0.01
 """Part of a step that must be saved to be worth a word."""
+MOST_MISSES = 2
+"""Numbers in a row that are no faster, after which only a node's and a single device are tried."""
 
 
 def with_fewer(made: Plan, plan_for: Callable[[int], Plan]) -> Plan:
     """The plan, with a note where fewer devices take less time for a step.
 
-    Powers of two below the number of devices are tried, the largest first, as long as each is
-    faster than the one before.
+    Powers of two below the number of devices are tried, the largest first: what spans nodes may be
+    slower on half the devices, and faster again on those of one node.
 
     Args:
         made: the plan.
@@ -31,25 +33,34 @@ def with_fewer(made: Plan, plan_for: Callable[[int], Plan]) -> Plan:
     """
     devices = made.context.devices
     best, least = devices, made.after.seconds * (1 - LEAST_GAIN)
-    count = _power_below(devices)
-    while count and not device_count_problem(count, _loaded(made.context)):
+    always = {1, made.after.machine.node_devices}
+    misses = 0
+    for count in _powers_below(devices):
+        if misses >= MOST_MISSES and count not in always:
+            continue
+        if device_count_problem(count, _loaded(made.context)):
+            continue
         try:
             seconds = plan_for(count).after.seconds
         except CannotPlan:
-            break
-        if seconds >= least:
-            break
-        best, least = count, seconds
-        count = _power_below(count)
+            misses += 1
+            continue
+        if seconds < least:
+            best, least, misses = count, seconds, 0
+        else:
+            misses += 1
     if best == devices:
         return made
     note = f"fewer devices are faster: on {best} a step takes {seconds_text(least)}"
     return replace(made, notes=(*made.notes, note))
 
 
-def _power_below(devices: int) -> int:
-    """The largest power of two below a number of devices; 0: there is none."""
-    return 1 << (devices - 1).bit_length() - 1 if devices > 1 else 0
+def _powers_below(devices: int) -> Iterator[int]:
+    """The powers of two below a number of devices, the largest first."""
+    power = 1 << (devices - 1).bit_length() - 1 if devices > 1 else 0
+    while power:
+        yield power
+        power >>= 1
 
 
 def _loaded(context: ParallelContext) -> ParallelContext:

@@ -15,7 +15,7 @@ from irtool.cluster.machine import Machine
 from irtool.ir.dataclass import dataclass
 from irtool.ir.display import Shown
 from irtool.planning.plans.decisions import DecidedModes
-from irtool.planning.scaling.folded import SHALLOW, FoldedMaker
+from irtool.planning.scaling.folded import SHALLOW, FoldedMaker, LayersAreNoCells
 from irtool.planning.scaling.layers import Repeated, repeated_layers
 from irtool.planning.scaling.scaled import Scaled
 from irtool.planning.search.effort import EffortName
@@ -148,14 +148,27 @@ class _Ranking:
             self.layers = shallow if isinstance(shallow, Repeated) else None
         self.batch = batch_of(self.dump)
 
-    def ranked(self) -> Candidates:
-        """All that is worth a look."""
+    def _try_all(self) -> None:
         for devices in self._devices():
             plain = self._tried(devices, 1, 1, optimizer=False, recompute=False)
             if plain is None:
                 continue
             for stages, micro in self._cuts(devices):
                 self._tried_with_decisions(devices, stages, micro)
+
+    def _unfold(self) -> None:
+        """Plan all layers, where none can stand for the others."""
+        self.dump, self.more, self.layers = self.network.of_depth(self.network.layers), 0, None
+        self.batch = batch_of(self.dump)
+        self.searches.clear()
+        self.problem = None
+
+    def ranked(self) -> Candidates:
+        """All that is worth a look."""
+        self._try_all()
+        if not self.candidates and isinstance(self.problem, LayersAreNoCells):
+            self._unfold()
+            self._try_all()
         if not self.candidates:
             raise self.problem or CannotPlan("nothing here can be planned")
         self._with_optimizer()

@@ -25,6 +25,10 @@ _TRIES = 7
 """How often the bytes of the shallow network are halved in on, for a deep one that fits."""
 
 
+class LayersAreNoCells(CannotPlan):
+    """Layers that repeat are not what stages are cut between: none can stand for the others."""
+
+
 @dataclass(eq=False)
 class FoldedMaker(PipelineMaker):
     """Makes pipelines of a network in which one layer stands for several.
@@ -59,7 +63,7 @@ class FoldedMaker(PipelineMaker):
             if any(name.startswith(f"{self.layers.prefix}.") for name in cell.names)
         ]  # fmt: skip
         if numbers != list(range(self.layers.count)):
-            raise CannotPlan(
+            raise LayersAreNoCells(
                 f"stages are cut between cells, and the layers {self.layers.prefix} are not the "
                 "cells of this network: plan it without stages"
             )

@@ -48,6 +48,9 @@ USUAL_ROWS = 25
 _TEXT = 60
 """Characters of a change at a node of the graph."""
 
+_ROUNDING = 1e-9
+"""Part of a step that is nothing but rounding."""
+
 
 def plan_report(view: PlanView, dump: Dump | None = None) -> Report:
     """The answer, cost by cause, what changes.
@@ -134,7 +137,12 @@ def answer_text(plan: Plan) -> str:
         elif before <= after * (1 + 1e-9) and plan.passed_over is not None:
             text += ", as the dump has it"
         elif before <= after * (1 + 1e-9):
+            is_best = plan.gap is not None and plan.gap <= _ROUNDING
             text = f"{seconds_text(before)} a step can't be made shorter"
+            if not is_best:
+                text = (
+                    f"{seconds_text(before)} a step, as the dump has it: nothing shorter was found"
+                )
         else:
             text += f" instead of {seconds_text(before)}: {before / after:.2f}x faster"
     return f"{text}; {gap_text(plan)}"
@@ -151,7 +159,11 @@ def gap_text(plan: Plan) -> str:
         what += " under what is given"
     if plan.passed_over is not None:
         what += " among plans that communicate no dearer than the dump"
-    return what if plan.gap <= 1e-9 else f"at most {share_text(_rounded_up(plan.gap))} above {what}"
+    return (
+        what
+        if plan.gap <= _ROUNDING
+        else f"at most {share_text(_rounded_up(plan.gap))} above {what}"
+    )
 
 
 def _rounded_up(share: float) -> float:
@@ -199,10 +211,6 @@ def _bound(view: PlanView) -> list[tuple[str, str]]:
     if view.staged is not None:
         text = f"{text} of work in all stages ({seconds_text(plan.after.seconds)} are planned)"
     return [("lower bound", text)]
-
-
-_ROUNDING = 1e-9
-"""Part of a step that is nothing but rounding."""
 
 
 def _overlap(plan: Plan) -> list[tuple[str, str]]:

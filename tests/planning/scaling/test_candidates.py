@@ -6,10 +6,13 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import irtool
 from irtool.cluster.machine import default_machine
 from irtool.planning.plans.plan import plan
 from irtool.planning.scaling.candidates import Candidates, candidates_of
+from irtool.planning.scaling.folded import FoldedMaker, LayersAreNoCells
 from irtool.planning.scaling.scaled import Scaled, scaled
 from irtool.planning.stages.stages import staged_plan
 from irtool.sharding.network.context import ParallelContext
@@ -50,6 +53,20 @@ def test_one_layer_stands_for_its_equals() -> None:
     whole = plan(network().dump, CONTEXT, MACHINE, devices=2)
     assert abs(plain.seconds / whole.after.seconds - 1) < 1e-9
     assert abs(plain.memory_bytes / whole.after.memory.total - 1) < 0.02
+
+
+def test_where_no_layer_stands_for_its_equals_all_are_planned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def check(_: FoldedMaker) -> None:
+        raise LayersAreNoCells("stages are cut between cells")
+
+    monkeypatch.setattr(FoldedMaker, "_check", check)
+    all_planned = candidates_of(network(), CONTEXT, MACHINE, 2, None)
+    plain = next(each for each in all_planned.ranked if each.is_plain and each.devices == 2)
+    whole = plan(network().dump, CONTEXT, MACHINE, devices=2)
+    assert plain.seconds == pytest.approx(whole.after.seconds)
+    assert len(all_planned.ranked) > 1
 
 
 def test_a_pipeline_of_the_shallow_network_costs_what_that_of_the_deep_one_does() -> None:
