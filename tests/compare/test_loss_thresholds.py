@@ -550,6 +550,19 @@ def test_the_limit_of_few_steps_is_the_one_that_is_told() -> None:
     assert parting(steadily(0.002, 11)).drift.limit == pytest.approx(4 * (1 + 3 * 3 / 12))
 
 
+@pytest.mark.parametrize(
+    ("limit", "apart", "is_told"),
+    [(FIRST_STEP, 0.0009, False), (FIRST_STEP, 0.0011, True), (2.0**-8, 0.0038, False),
+     (2.0**-8, 0.0040, True)],
+)  # fmt: skip
+def test_first_losses_may_be_apart_by_what_their_forward_pass_rounds(
+    limit: float, apart: float, is_told: bool
+) -> None:
+    found = compare_losses(run([3.0]), run([3.0 * (1 + apart)]), first_limit=limit)
+    assert (found.verdict == "different from the first step") == is_told
+    assert found.first_limit == limit
+
+
 # -- multiples
 
 

@@ -227,6 +227,34 @@ def test_a_gradient_that_one_side_does_not_give_is_named(
         assert found.first.why == f"it gives no gradient for its input 0 on the {side}"
 
 
+def through(*, is_contiguous: bool, is_cut: bool = False) -> list[Entry]:
+    """A product with a bias, whose gradients are those of the last function that it is made of."""
+    x, weight, bias = numbers(4, 6, 8), numbers(5, 8, seed=1), numbers(5, seed=2)
+    g = numbers(4, 6, 5, seed=3)
+    given = [g.reshape(24, 5)] if is_contiguous else [g, None if is_cut else g.sum((0, 1))]
+    return [
+        ("Functional.linear.0.forward", (x, weight, bias), x @ weight.T + bias),
+        ("Functional.linear.0.backward", (g,), given),
+    ]
+
+
+@pytest.mark.parametrize(("left", "right"), [(True, False), (False, True)])
+def test_gradients_of_another_function_that_the_call_is_made_of_are_not_missing(
+    tmp_path: Path, left: bool, right: bool
+) -> None:
+    sides = through(is_contiguous=left), through(is_contiguous=right)
+    found = compared(tmp_path, *sides)
+    assert found.first is None
+    assert not found.counts.get("attribute differs")
+
+
+def test_a_gradient_that_is_missing_of_the_same_function_is_named(tmp_path: Path) -> None:
+    sides = (through(is_contiguous=False, is_cut=cut) for cut in (False, True))
+    found = compared(tmp_path, *sides)
+    assert found.first is not None
+    assert found.first.why == "it gives no gradient for its input 1 on the right"
+
+
 def activated(way: str, share: float) -> list[Entry]:
     """A function that no table knows in half precision, a share of whose elements is a unit off."""
     x = half(numbers(64, 64))

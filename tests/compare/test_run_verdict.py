@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from irtool.compare.runs.comparison import RunComparison, _add_missing
+from irtool.compare.losses.comparison import FIRST_STEP
+from irtool.compare.runs.comparison import RunComparison, _add_missing, _first_limit
 from irtool.compare.runs.hyperparameters import Row
 from irtool.compare.runs.sides import RunSide, side_of_file
 from irtool.compare.runs.units import UnitResult
-from irtool.compare.tensors.model import NoTensors
+from irtool.compare.tensors.model import Columns, NoTensors, Op
 
 EQUAL = UnitResult("step 0", {}, 3, 0, 0, None, True, (None, None))
 CARRIES = replace(EQUAL, equal=False, counts={"carries error": 2})
@@ -142,3 +143,22 @@ def test_a_file_that_is_neither_a_digest_nor_tensors_is_none(tmp_path: Path) -> 
     file.write_text("nothing of the kind", encoding="utf-8")
     with pytest.raises(NoTensors, match="neither a digest nor a file of tensors"):
         side_of_file(str(file))
+
+
+@pytest.mark.parametrize(
+    ("types", "limit"),
+    [(("Float32", "Float32"), FIRST_STEP), (("BFloat16", "Float32"), FIRST_STEP),
+     (("BFloat16", "BFloat16"), 2.0**-8), (("Float16", "BFloat16"), FIRST_STEP)],
+)  # fmt: skip
+def test_first_losses_may_be_apart_by_what_the_type_rounds_that_both_compute_in(
+    types: tuple[str, str], limit: float
+) -> None:
+    runs: list[Any] = []
+    for dtype in types:
+        columns = Columns()
+        place = columns.add("output.0", dtype, (4,))
+        op = Op(0, "Functional.linear.0.forward", "linear", "forward", (), (place,))
+        runs.append(SimpleNamespace(columns=columns, ops=[op]))
+    tensors: Any = SimpleNamespace(left=runs[0], right=runs[1])
+    assert _first_limit(tensors) == pytest.approx(limit)
+    assert _first_limit(None) == FIRST_STEP

@@ -153,6 +153,7 @@ class LossComparison(Shown):
             of other data or weights do.
         multiple: what the right losses are of the left ones at each step; None where that is no
             one number, or 1.
+        first_limit: relative error of the first loss from which on the forward pass differs.
         grade: how large, by what is used in practice: below 0.5 %, below 1 %, below 2 %, above.
     """
 
@@ -180,6 +181,7 @@ class LossComparison(Shown):
     spike_step: int | None = None
     own_ways: bool = False
     multiple: float | None = None
+    first_limit: float = FIRST_STEP
 
     @property
     def is_suspicious(self) -> bool:
@@ -209,7 +211,10 @@ class NothingInCommon(ValueError):
 
 
 def compare_losses(
-    left: LossRun, right: LossRun, repeats: Sequence[LossRun] = ()
+    left: LossRun,
+    right: LossRun,
+    repeats: Sequence[LossRun] = (),
+    first_limit: float = FIRST_STEP,
 ) -> LossComparison:
     """Compare two curves step by step.
 
@@ -217,6 +222,8 @@ def compare_losses(
         left: the run that is trusted more.
         right: the other.
         repeats: more runs of the left side, whose differences are the noise floor.
+        first_limit: relative error of the first loss above which the forward pass differs; more
+            than :data:`FIRST_STEP` where both runs are known to round more coarsely.
 
     Raises:
         NothingInCommon: no step is in both.
@@ -238,7 +245,8 @@ def compare_losses(
     verdict: Verdict = "drift"
     if not parting.has_parted:
         start = first if first > _shown(left, right, common.ours[0]) and not own_way else 0.0
-        verdict = _verdict(start, drift, after, deltas, floor, PART_SHARE if own_way else 0.0)
+        share = PART_SHARE if own_way else 0.0
+        verdict = _verdict(start, drift, after, deltas, floor, share, first_limit)
     multiple = _multiple(a, b) if len(steps) == len(common.every) else None
     if multiple is not None:
         verdict, change = "multiple", None
@@ -268,6 +276,7 @@ def compare_losses(
         spike,
         own_way and first > FIRST_STEP,
         multiple,
+        first_limit,
     )
 
 
@@ -541,10 +550,11 @@ def _verdict(
     deltas: Sequence[float],
     floor: float,
     share: float,
+    first_limit: float,
 ) -> Verdict:
     if not any(deltas) and math.isfinite(first):
         return "identical"
-    if first > FIRST_STEP:
+    if first > first_limit:
         return "different from the first step"
     for candidate in (drift, after):
         if candidate is None or len(deltas) < FEWEST:

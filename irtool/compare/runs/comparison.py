@@ -9,6 +9,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from irtool.compare.losses.comparison import (
+    FIRST_STEP,
     MULTIPLE_SPREAD,
     LossComparison,
     NothingInCommon,
@@ -27,6 +28,7 @@ from irtool.compare.runs.units import (
     unit_name,
 )
 from irtool.compare.tensors.comparison import TensorComparison
+from irtool.compare.tensors.dtypes import coarsest
 from irtool.compare.tensors.facts import (
     KINDS,
     ComparedBy,
@@ -141,6 +143,12 @@ class RunComparison(Shown):
         return bool(parts) and all(parts) and not self.told_differently
 
     @property
+    def are_losses_apart(self) -> bool:
+        """Whether there is something to see in the losses that no way of adding up explains."""
+        is_explained = self.are_losses_summed or bool(self.loss_parts)
+        return self.losses is not None and self.losses.is_suspicious and not is_explained
+
+    @property
     def is_suspicious(self) -> bool:
         """Whether there is something to see: an error introduced, a drift, other settings.
 
@@ -148,8 +156,7 @@ class RunComparison(Shown):
         """
         if self.first is not None or self.told_differently:
             return True
-        is_explained = self.are_losses_summed or bool(self.loss_parts)
-        if self.losses is not None and self.losses.is_suspicious and not is_explained:
+        if self.are_losses_apart:
             return True
         if any(unit.counts.get(word) for unit in self.units for word in _WORTH_A_LOOK):
             return True
@@ -257,7 +264,10 @@ def _add_losses(comparison: RunComparison) -> None:
     if comparison.left.losses is None or comparison.right.losses is None:
         return
     try:
-        comparison.losses = compare_losses(comparison.left.losses, comparison.right.losses)
+        limit = _first_limit(comparison.tensors)
+        comparison.losses = compare_losses(
+            comparison.left.losses, comparison.right.losses, first_limit=limit
+        )
     except NothingInCommon as error:
         comparison.missing.append(f"losses: {error}")
         return
@@ -269,6 +279,22 @@ def _add_losses(comparison: RunComparison) -> None:
         ranks = ranks_of_part(curves[which], curves[1 - which], layout.ranks[which])
         if ranks:
             comparison.loss_parts[side] = ranks
+
+
+def _first_limit(tensors: TensorComparison | None) -> float:
+    """How far first losses may be apart: what rounding to the type that both compute in makes.
+
+    A loss is computed of numbers that the forward pass has rounded to it.
+    """
+    if tensors is None:
+        return FIRST_STEP
+    units = [
+        coarsest(
+            [run.columns.dtypes[p] for op in run.ops if op.phase == "forward" for p in op.outputs]
+        )
+        for run in (tensors.left, tensors.right)
+    ]
+    return max(FIRST_STEP, min(units))
 
 
 def _add_missing(comparison: RunComparison) -> None:

@@ -16,7 +16,7 @@ from irtool.compare.tensors.judging.lookback import look_back
 from irtool.compare.tensors.judging.multiple import note_multiple
 from irtool.compare.tensors.judging.otherwise import called_otherwise, given_other_rows
 from irtool.compare.tensors.judging.past import Training
-from irtool.compare.tensors.judging.picked import picked_from
+from irtool.compare.tensors.judging.picked import left_out, picked_from
 from irtool.compare.tensors.judging.regrouped import regrouped
 from irtool.compare.tensors.judging.rejoined import rejoined
 from irtool.compare.tensors.judging.scaling import gradient_scale
@@ -31,6 +31,7 @@ from irtool.compare.tensors.pairing.operators import OpPair, pair_operators
 from irtool.compare.tensors.pairing.slots import Slots, pair_parameter_gradients, pair_tensors
 from irtool.compare.tensors.pairing.transposed import measure_elsewhere, measure_transposed
 from irtool.compare.tensors.weights.comparison import Weights, compare_weights
+from irtool.compare.tensors.weights.given import computed_weights
 from irtool.compare.tensors.whole_numbers import difference_text, is_whole
 from irtool.ir.dataclass import dataclass
 from irtool.ir.graph import Node
@@ -165,12 +166,13 @@ def compare_tensors(
     _state_norms(left, right, measures)
     scale = gradient_scale(pairs, slots, measures)
     makers = Makers(left, right, pairs)
+    computed = (_NONE, _NONE) if sharded else (computed_weights(left), computed_weights(right))
     otherwise: dict[int, str] = {}
     weights: Weights | None = None
     while True:
         judge = Judge(
             left, right, measures, makers, same, training, changed or {}, sharded, noise or {},
-            otherwise,
+            otherwise, computed,
         )  # fmt: skip
         judged = [judge.judge(pair, tensors) for pair, tensors in zip(pairs, slots, strict=True)]
         first = _first(judged, makers)
@@ -368,6 +370,9 @@ def _pick(
     readers = (first.pair.left, first.pair.right)
     for which, run in enumerate((left, right)):
         free = frozenset(op.index for op in run.ops if op.index not in taken[which])
-        found.append(picked_from(run, free, readers[which], first.output[which]) if free else None)
+        op = picked_from(run, free, readers[which], first.output[which]) if free else None
+        if op is None and free:
+            op = left_out((left, right), which, free, readers[which], first.output)
+        found.append(op)
     first.maker_left, first.maker_right = found
     first.is_picked = any(found)

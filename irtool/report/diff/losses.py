@@ -9,7 +9,6 @@ from typing import Annotated
 from msgspec import field
 
 from irtool.compare.losses.comparison import (
-    FIRST_STEP,
     Drift,
     LossComparison,
     Verdict,
@@ -236,7 +235,7 @@ def loss_facts(comparison: LossComparison) -> list[tuple[str, Cell]]:
         ("compared", f"{plural(len(steps), 'step')}, {steps[0]} to {steps[-1]}{shifted}"),
         (
             "first step",
-            f"relative error {error_text(comparison.first)} (limit {FIRST_STEP:g})",
+            f"relative error {error_text(comparison.first)} (limit {comparison.first_limit:.2g})",
         ),
         ("error", _error_text(comparison)),
         ("drift", _drift_text(comparison.drift, comparison.verdict == "noise")),

@@ -100,7 +100,7 @@ class Entering:
         if not is_float(self.left.columns.dtypes[places[0]]):
             is_new = self.is_new_integer(places, measure)
             return " is not the same on both sides" if is_new else ""
-        if places[0] in self.judged.pair.left.parameters:
+        if places[0] in self.judged.pair.left.parameters and not self.is_computed(places):
             if self.is_trained(places, measure) or not self.is_other_parameter(places, measure):
                 return ""
             self.judged.parameter = True
@@ -112,6 +112,14 @@ class Entering:
             or self.from_absent(places, measure)
             or self.from_between(places, measure)
         )
+
+    def is_computed(self, places: Places) -> bool:
+        """Whether calls of either run have made what is read as a weight.
+
+        Args:
+            places: of the input on both sides.
+        """
+        return any(place in made for place, made in zip(places, self.past.computed, strict=True))
 
     def is_trained(self, places: Places, measure: Measure) -> bool:
         """Whether steps before may have moved a parameter that far apart."""
@@ -195,6 +203,8 @@ class Entering:
         unit = self.unit(places)
         if measure.error <= factor * max(self.before, 4 * min(unit, _FINE)):
             return ""
+        if self.is_left_of_terms(places, measure, factor):
+            return ""
         units = self.true_units(places)
         coarse = max(unit, *units)
         if self.is_of_another_function(coarse):
@@ -222,6 +232,26 @@ class Entering:
         if may_be_state and not self.has_maker(places):
             return ""
         return " is further apart than anything before it"
+
+    def is_left_of_terms(self, places: Places, measure: Measure, factor: float) -> bool:
+        """Whether a gradient is a sum whose terms cancel, and off by no more than they explain.
+
+        What is made of it is residue as well, and says nothing of those that come behind.
+
+        Args:
+            places: of the input on both sides.
+            measure: how far it is apart.
+            factor: how many times what its terms may be off by it may be.
+        """
+        op, past = self.judged.pair.left, self.past
+        forward = past.forward.get(op.call) if op.phase == "backward" and op.call else None
+        if forward is None or past.terms is None or not measure.distance > 0:
+            return False
+        explained = past.terms.error(self.judged, places[0], forward.pair.left)
+        if measure.distance > factor * explained:
+            return False
+        past.mark_residue(places)
+        return True
 
     def from_factor(self, places: Places, measure: Measure) -> str:
         """Of an input that a product with a number makes on one side alone: whether that is it.

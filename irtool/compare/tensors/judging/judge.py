@@ -28,6 +28,7 @@ from irtool.compare.tensors.judging.bias import (
     scale_of,
 )
 from irtool.compare.tensors.judging.budget import LEAST_UNITS, Account, budget, part_dtypes
+from irtool.compare.tensors.judging.cancelled import Terms
 from irtool.compare.tensors.judging.cleared import only_propagates
 from irtool.compare.tensors.judging.entering import HALF, Entering
 from irtool.compare.tensors.judging.handed import Handed
@@ -96,6 +97,10 @@ _SIGNS = 0.02
 """Relative error from which a first step is more than the gradient's error."""
 _MAGNIFIED = 3.0
 """How many times the shift of a mean that goes in may come out of an operator."""
+_FEW_ROWS = 2
+"""Rows that an expert is given more or fewer where rounding tips a router over."""
+_TIPPED = 0.25
+"""The same as a share of its rows."""
 _SHRINK = frozenset(("reduce", "norm", "softmax", "loss", "convolution"))
 """Families that give results of another size only where they are told to compute another thing."""
 
@@ -105,7 +110,8 @@ class Judge:
     """Judges operator pairs in the order of the left dump.
 
     ``noise``: by index of a left operator, how far its results were off in other healthy runs;
-    ``otherwise``: why the results of a pair are not meant to be the same.
+    ``otherwise``: why the results of a pair are not meant to be the same;
+    ``computed``: places of each run where functions read weights that calls have made.
     """
 
     left: TensorRun
@@ -118,6 +124,7 @@ class Judge:
     sharded: bool = False
     noise: Mapping[int, float] = field(default_factory=dict[int, float])
     otherwise: Mapping[int, str] = field(default_factory=dict[int, str])
+    computed: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
     past: Past = field(init=False)
     _calls_otherwise: set[str] = field(init=False, default_factory=set[str])
 
@@ -126,7 +133,8 @@ class Judge:
         columns, training = self.left.columns, self.training
         self.past = Past(
             columns, self.measures, Handed((self.left, self.right)),
-            composite=parts, is_mixed=mixed, training=training,
+            composite=parts, is_mixed=mixed, training=training, computed=self.computed,
+            terms=Terms(self.left, self.measures),
         )  # fmt: skip
 
     def judge(self, pair: OpPair, slots: Slots) -> Judged:
@@ -194,7 +202,9 @@ class Judge:
         if pair.left.type == "Parameter":
             judged.why = "the state at the end of the step"
             return
-        if not judged.attributes and self._is_rounding(pair.left.parameters, inputs, outputs):
+        if not judged.attributes and self._is_rounding(
+            pair.left.parameters - self.computed[0], inputs, outputs
+        ):
             self._carries_rounding(judged, inputs, outputs)
             return
         hidden = self.past.hidden(pair.left)
@@ -212,6 +222,11 @@ class Judge:
             return False
         if op.type != judged.pair.right.type:
             return False
+        if self._has_other_gradients(judged):
+            judged.attributes = tuple(
+                change for change in judged.attributes if not change.name.startswith("output.")
+            )
+            return False
         for change in judged.attributes:
             place = change.name.removeprefix("output.")
             if place == change.name or ABSENT not in (change.left, change.right):
@@ -222,6 +237,16 @@ class Judge:
             judged.why = f"it gives no gradient for its input {place} on the {judged.wrong}"
             return True
         return False
+
+    def _has_other_gradients(self, judged: Judged) -> bool:
+        """Whether what is dumped of one call's gradients is that of two kinds of functions.
+
+        A hook sees the last function that a call is made of: of ``linear`` a view of its product,
+        or, where its input is not contiguous, the addition of its bias.  Their lists have nothing
+        to do with each other, which shapes show; gradients that one lacks are made elsewhere.
+        """
+        left, right = self.left.columns.shapes, self.right.columns.shapes
+        return any(left[a] != right[b] for a, b in judged.slots.outputs)
 
     def _is_dead(self, pair: OpPair, places: Places) -> bool:
         """Whether a result is memory that nobody wrote: it says nothing, whoever reads it."""
@@ -284,6 +309,10 @@ class Judge:
             judged.verdict = "carries error"
             judged.why = "works on other whole numbers than the other side"
             return
+        if self._reads_other_rows(judged):
+            judged.verdict = "carries error"
+            judged.why = "reads other rows: whole numbers before it are not the same"
+            return
         best: tuple[float, float, Measured] | None = None
         floors = 0
         notes: list[str] = []
@@ -320,11 +349,59 @@ class Judge:
         if best is None:
             if self._is_other_result(judged, outputs):
                 return
+            if self._has_other_kind(judged):
+                judged.why = (
+                    "one of two functions gives complex numbers: what is made of them tells"
+                )
+                return
             _no_output(judged, floors, notes)
             return
         judged.z, judged.budget, (judged.output, measure) = best
         judged.error_out = measure.error
+        if self._may_have_tipped(judged, measure):
+            judged.verdict, self.past.integers_differ = "carries error", True
+            judged.why = "a few other indices explain it, and figures do not show indices"
+            return
         self._decide(judged, measure)
+
+    def _reads_other_rows(self, judged: Judged) -> bool:
+        """Whether indices are more or fewer than the other side's as those before were others.
+
+        A router that rounding tips over gives one expert a row more, and another one a row less.
+        """
+        left, right = self.left.columns, self.right.columns
+        counts = [
+            (math.prod(left.shapes[a]), math.prod(right.shapes[b]))
+            for a, b in judged.slots.inputs
+            if not is_float(left.dtypes[a])
+        ]
+        are_near = any(
+            0 < abs(ours - theirs) <= max(_FEW_ROWS, _TIPPED * max(ours, theirs))
+            for ours, theirs in counts
+        )
+        return are_near and self.past.integers_differ
+
+    def _may_have_tipped(self, judged: Judged, measure: Measure) -> bool:
+        """Whether a few other indices explain what figures show of rows that are picked.
+
+        Half precision tips over which of two nearly equal numbers is the larger one; figures of
+        indices do not show that.  An element more or less of them is at most the square of the
+        largest number there is.
+        """
+        op, columns = judged.pair.left, self.left.columns
+        if measure.exact or op.phase != "forward" or family(op.type) != "lookup":
+            return False
+        if self.past.unit < _FINE or judged.output is None or judged.attributes:
+            return False
+        if all(is_float(columns.dtypes[p]) for p in op.inputs) or not is_comparable(measure):
+            return False
+        if not self.past.has_chosen:
+            return False
+        places, theirs = judged.output, self.right.columns
+        ends = (columns.most[places[0]], columns.least[places[0]],
+                theirs.most[places[1]], theirs.least[places[1]])  # fmt: skip
+        count = max(1.0, math.prod(columns.shapes[places[0]]) * self.past.unit)
+        return abs(measure.left**2 - measure.right**2) <= count * max(map(abs, ends)) ** 2
 
     def _left_of_a_sum(self, places: Places, inputs: Sequence[Measured]) -> float:
         """The norm that rounding leaves of a bias's gradient whose terms cancel.
@@ -359,6 +436,15 @@ class Judge:
                 judged.output, judged.z = places, math.inf
                 return True
         return False
+
+    def _has_other_kind(self, judged: Judged) -> bool:
+        """Whether two functions give real numbers and complex ones, which no error is between."""
+        left, right = self.left.columns.dtypes, self.right.columns.dtypes
+        kinds = [
+            (left[a].startswith("Complex"), right[b].startswith("Complex"))
+            for a, b in judged.slots.outputs
+        ]
+        return _is_another_function(judged) and any(ours != theirs for ours, theirs in kinds)
 
     def _budget(
         self,

@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Set as AbstractSet
 
+from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.judging.attributes import AttributeChange, changed_attributes
 from irtool.compare.tensors.judging.verdict import Judged
+from irtool.compare.tensors.measuring.values import Files, measure_files
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
@@ -74,8 +76,19 @@ def _are_given_alike(left: TensorRun, op: Op, right: TensorRun, other: Op) -> bo
     ours, theirs = left.columns, right.columns
     if ours.shapes[a] != theirs.shapes[b]:
         return False
+    if not is_float(ours.dtypes[a]):
+        return _are_same_numbers(left, a, right, b)
     norms = ours.norm[a], theirs.norm[b]
     return any(map(math.isnan, norms)) or math.isclose(*norms, rel_tol=_ALIKE)
+
+
+def _are_same_numbers(left: TensorRun, a: int, right: TensorRun, b: int) -> bool:
+    """Whether whole numbers or truth values are the same; extremes alone tell nothing of them."""
+    ours, theirs = left.columns, right.columns
+    if not ours.files[a] or not theirs.files[b]:
+        return bool(ours.hashes[a]) and ours.hashes[a] == theirs.hashes[b]
+    files = Files(ours.files[a], theirs.files[b], ours.dtypes[a], theirs.dtypes[b])
+    return measure_files([files])[0].error == 0
 
 
 def given_other_rows(

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.judging.bias import is_comparable, scale_of
+from irtool.compare.tensors.judging.cancelled import Terms
 from irtool.compare.tensors.judging.handed import Handed
 from irtool.compare.tensors.judging.verdict import Judged, Measured
 from irtool.compare.tensors.measuring.measure import Measure
@@ -40,6 +41,9 @@ class Past:
         is_mixed: the dump shows modules and the calls within them.
         integers_differ: an operator has put out other whole numbers on both sides.
         handed: results so far, for those that one side hands on unchanged.
+        has_chosen: an operator has made indices of real numbers, as a router does.
+        computed: places of each run where functions read weights that calls have made.
+        terms: what gradients are the sums of; None where nobody asks.
         broken_differ: one has put out NaN or infinity where the other side has none.
     """
 
@@ -59,6 +63,9 @@ class Past:
     training: Training = "first step"
     integers_differ: bool = False
     broken_differ: bool = False
+    has_chosen: bool = False
+    computed: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
+    terms: Terms | None = None
 
     def remember(self, judged: Judged) -> None:
         """Take in what one more operator showed: operators are judged in the order of execution."""
@@ -111,6 +118,9 @@ class Past:
 
     def _notice(self, judged: Judged) -> None:
         """Results that are no numbers to compute an error with."""
+        dtypes, op = self.columns.dtypes, judged.pair.left
+        if any(not is_float(dtypes[p]) and dtypes[p] != "Bool" for p in op.outputs):
+            self.has_chosen = self.has_chosen or any(is_float(dtypes[p]) for p in op.inputs)
         for places in judged.slots.outputs:
             measure = self.measures.get(places)
             if measure is None:

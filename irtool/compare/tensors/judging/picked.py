@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
-from irtool.compare.tensors.model import Op, TensorRun
+from irtool.compare.tensors.model import Op, Places, TensorRun
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,6 +60,55 @@ def picked_from(run: TensorRun, free: frozenset[int], reader: Op, place: int) ->
     return None
 
 
+def left_out(
+    runs: tuple[TensorRun, TensorRun], which: int, free: frozenset[int], reader: Op, places: Places
+) -> Op | None:
+    """The call of one side alone whose result an input holds, where the other has what it reads.
+
+    Rows that indexing picks are often joined with others before a call reads them: an input may
+    hold more than the call gave.  From figures, both extremes of both have to be the same.
+
+    Args:
+        runs: both dumps.
+        which: the side whose call it is, 0 for the left one.
+        free: indices of its calls without a partner.
+        reader: the operator of that side that reads the input.
+        places: of the input in both dumps.
+    """
+    run, other = runs[which], runs[1 - which]
+    place, theirs = places[which], places[1 - which]
+    if not is_float(run.columns.dtypes[place]):
+        return None
+    for op in _before(run, reader):
+        if op.index not in free or len(op.outputs) != 1 or not op.inputs:
+            continue
+        given, result = op.inputs[0], op.outputs[0]
+        is_read = _is_part(run, given, other, theirs) and not _is_part(run, given, run, place)
+        if is_read and _is_part(run, result, run, place):
+            return op
+    return None
+
+
+def _is_part(run: TensorRun, part: int, other: TensorRun, whole: int) -> bool:
+    """Whether all numbers of a tensor stand in another one, of either run, and not by chance."""
+    import numpy as np
+
+    ours, theirs = run.columns, other.columns
+    dtypes = ours.dtypes[part], theirs.dtypes[whole]
+    if not is_float(dtypes[0]) or dtypes[0] != dtypes[1]:
+        return False
+    wanted, numbers = _numbers(run, part), _numbers(other, whole)
+    if wanted is None or numbers is None:
+        is_stated = not (ours.files[part] or theirs.files[whole])
+        ends = ours.most[part], ours.least[part]
+        return (
+            is_stated and ends[0] != ends[1] and ends == (theirs.most[whole], theirs.least[whole])
+        )
+    if not np.isin(wanted, numbers).all():
+        return False
+    return not _are_many(numbers, wanted, dtypes[0])
+
+
 def _before(run: TensorRun, reader: Op) -> Iterator[Op]:
     """Calls of the forward pass before one, the nearest first."""
     earlier = [op for op in run.ops if op.index < reader.index and not op.is_module]
@@ -105,11 +154,16 @@ def _numbers(run: TensorRun, place: int) -> NDArray[Any] | None:
 
 def _by_chance(run: TensorRun, result: int, place: int, wanted: NDArray[Any]) -> bool:
     """Whether a result of half precision holds so many of all numbers that it may hold any."""
+    numbers = _numbers(run, result)
+    return numbers is not None and _are_many(numbers, wanted, run.columns.dtypes[place])
+
+
+def _are_many(numbers: NDArray[Any], wanted: NDArray[Any], dtype: str) -> bool:
+    """Whether numbers of half precision are so many that they hold others by chance."""
     import numpy as np
 
-    bits = _BITS.get(run.columns.dtypes[place])
-    numbers = _numbers(run, result)
-    if bits is None or numbers is None:
+    bits = _BITS.get(dtype)
+    if bits is None:
         return False
     size = np.abs(wanted[wanted != 0])
     if not size.size:

@@ -88,6 +88,33 @@ def _same_terms(
     return terms
 
 
+def _same_operands(
+    ours: Sequence[int], theirs: Sequence[int], left: Columns, right: Columns
+) -> list[tuple[int, int]]:
+    """Operands of functions that take more and fewer of them, by size and norm.
+
+    Arguments of other functions do not stand in the same places: ``cos(a)`` and ``polar(r, a)``.
+    Those of which another one is no more alike than the one in their place are left to it.
+    """
+    if len(ours) == len(theirs):
+        return []
+    operands: list[tuple[int, int]] = []
+    free = list(theirs)
+    for a in ours:
+        size = math.prod(left.shapes[a])
+        alike = [
+            b
+            for b in free
+            if math.prod(right.shapes[b]) == size
+            and math.isclose(left.norm[a], right.norm[b], rel_tol=_SAME_TERM)
+        ]
+        if alike:
+            b = next((b for b in alike if right.labels[b] == left.labels[a]), alike[0])
+            operands.append((a, b))
+            free.remove(b)
+    return operands
+
+
 def _sizes(columns: Columns, places: Sequence[int]) -> list[int]:
     return [math.prod(columns.shapes[place]) for place in places]
 
@@ -170,6 +197,8 @@ def pair_tensors(pair: OpPair, left: Columns, right: Columns) -> Slots:
             continue
         by_label = {right.labels[b]: b for b in theirs}
         matched = [(a, by_label[left.labels[a]]) for a in ours if left.labels[a] in by_label]
+        if is_other_input and not is_gradient and not pair.left.is_module:
+            matched = _same_operands(ours, theirs, left, right) or matched
         if is_other:  # the second argument of one may be the third of the other
             matched = [(a, b) for a, b in matched if left.shapes[a] == right.shapes[b]]
         used_a, used_b = {a for a, _ in matched}, {b for _, b in matched}

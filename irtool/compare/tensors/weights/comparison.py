@@ -20,6 +20,7 @@ from irtool.compare.tensors.measuring.alike import RELATED, Likeness, likeness
 from irtool.compare.tensors.measuring.measure import Measure, complete
 from irtool.compare.tensors.measuring.values import Files, measure_files
 from irtool.compare.tensors.model import Op, Places, TensorRun
+from irtool.compare.tensors.semantics import family
 from irtool.compare.tensors.weights.given import Figures, Given, figures_of, given_to, halved
 from irtool.compare.tensors.weights.packed import Packed, packed_in
 from irtool.ir.dataclass import dataclass
@@ -152,6 +153,7 @@ class _Sets:
         """Weights of pairs of calls: those that differ, and how many of a kind are equal of all."""
         left, right = self.runs
         weights = [{**given.sources, **given.weights} for given in self.given]
+        computed = [given.computed for given in self.given]
         odd: list[_Odd] = []
         kinds: dict[_Kind, list[int]] = {}
         seen: set[Places] = set()
@@ -164,6 +166,8 @@ class _Sets:
                 if places in seen or not (a in weights[0] or b in weights[1]):
                     continue
                 if left.columns.dtypes[a] not in FLOATS:
+                    continue
+                if a in computed[0] or b in computed[1] or _is_other_operand(item, places):
                     continue
                 seen.add(places)
                 measure = self.measures.get(places)
@@ -545,6 +549,20 @@ class _Sets:
             return
         for place in packed.differing:
             self._differ(1 - side, place, whole, alike)
+
+
+def _is_other_operand(item: Judged, places: Places) -> bool:
+    """Whether two functions read tensors whose places say nothing of each other.
+
+    Functions of one family take the same arguments, whatever they are called.
+    """
+    ours, theirs = item.pair.left, item.pair.right
+    if ours.type == theirs.type or ours.is_module or theirs.is_module:
+        return False
+    if places[0] in ours.parameters and places[1] in theirs.parameters:
+        return False
+    kinds = family(ours.type), family(theirs.type)
+    return kinds[0] != kinds[1] or kinds[0] in ("elementwise", "unknown")
 
 
 def _tells(figures: Figures) -> bool:

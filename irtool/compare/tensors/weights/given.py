@@ -19,7 +19,7 @@ from irtool.compare.tensors.dtypes import FLOATS
 from irtool.compare.tensors.masks import is_mask
 from irtool.compare.tensors.measuring.values import MASKED
 from irtool.compare.tensors.model import Columns, Op, Shape, TensorRun
-from irtool.compare.tensors.semantics import family
+from irtool.compare.tensors.semantics import family, is_random
 from irtool.ir.dataclass import dataclass
 
 Figures: TypeAlias = tuple[int, float, float, float]
@@ -27,6 +27,8 @@ Figures: TypeAlias = tuple[int, float, float, float]
 
 _SPREADS = frozenset(("sum", "product", "elementwise"))
 """Families whose operands are spread over each other's axes."""
+_HAND_ON = frozenset(("view", "cast", "collective"))
+"""Families that give what they read."""
 _MOST_CALLS = 4
 """Calls in a row that may have made an operand of a weight (``-exp(a)``, ``(1 + w) * s``)."""
 
@@ -41,12 +43,14 @@ class Given:
         sources: the same of what weights are made of: weights as well, or a row of numbers.
         maybes: the same of matrices in products of two: weights, or parts of a result that are
             taken out of it unseen.
+        computed: places where functions read weights, of what calls of the dump have made.
     """
 
     readers: dict[int, Op] = field(default_factory=dict[int, Op])
     weights: dict[int, Op] = field(default_factory=dict[int, Op])
     sources: dict[int, Op] = field(default_factory=dict[int, Op])
     maybes: dict[int, Op] = field(default_factory=dict[int, Op])
+    computed: frozenset[int] = frozenset()
 
 
 def figures_of(columns: Columns, place: int) -> Figures:
@@ -72,7 +76,8 @@ def given_to(run: TensorRun) -> Given:
     """
     given = Given()
     columns, readers = run.columns, given.readers
-    makers = _Makers(columns)
+    makers, computed = _Makers(columns), computed_weights(run)
+    given.computed = computed
     is_float = [dtype in FLOATS for dtype in columns.dtypes]
     for op in run.ops:
         if op.phase != "forward":
@@ -82,7 +87,7 @@ def given_to(run: TensorRun) -> Given:
             if is_float[place] and makers.of(place) is None:
                 readers[place] = op
                 free.append(place)
-        for place in op.parameters:
+        for place in op.parameters - computed:
             if place in readers:
                 given.weights[place] = op
         if op.is_module:
@@ -95,12 +100,43 @@ def given_to(run: TensorRun) -> Given:
         if kind == "matmul" and free:
             for place, is_sure in _factors(op, columns, free):
                 (given.weights if is_sure else given.maybes).setdefault(place, op)
-        for place in spread:
+        for place in (*spread, *(p for p in op.inputs if p in computed)):
             for source, reader in _sources(place, makers, given, _MOST_CALLS):
                 given.sources.setdefault(source, reader)
         for place in op.outputs:
             makers.add(place, op)
     return given
+
+
+def computed_weights(run: TensorRun) -> frozenset[int]:
+    """What functions read where they read weights, and calls of the dump have made.
+
+    So are ``weight + scale * b @ a``, ``g * v / |v|``, and what an optimizer gave before.  What is
+    handed on unchanged, or drawn at random, is not computed.
+
+    Args:
+        run: one step of one rank.
+    """
+    columns = run.columns
+    made: set[Figures] = set()
+    computed: set[int] = set()
+    for op in run.ops:
+        if op.phase == "backward":
+            continue
+        if op.phase == "forward":
+            computed.update(p for p in op.parameters if made and figures_of(columns, p) in made)
+        if op.is_module or family(op.type) in _HAND_ON or is_random(op.type):
+            continue
+        read = {figures_of(columns, place) for place in op.inputs}
+        for place in op.outputs:
+            figures = figures_of(columns, place)
+            if (
+                figures not in read
+                and figures[2] != figures[3]
+                and all(map(math.isfinite, figures))
+            ):
+                made.add(figures)
+    return frozenset(computed)
 
 
 @dataclass(slots=True)

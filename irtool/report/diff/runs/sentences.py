@@ -242,7 +242,10 @@ def _healthy_text(comparison: RunComparison) -> str:
             f"{plural(lower, 'operator')} in lower precision{where}"
         )
     judged = sum(unit.pairs - unit.counts.get("not comparable", 0) for unit in units)
-    return "no operator introduces error of its own" if judged else "no tensor could be judged"
+    if not judged:
+        return "no tensor could be judged"
+    losses = ", but losses are too far apart" * comparison.are_losses_apart
+    return f"no operator introduces error of its own{losses}"
 
 
 def _first_attribute_text(tensors: TensorComparison) -> str:
