@@ -36,6 +36,21 @@ def test_rows_in_another_order_are_the_same_numbers() -> None:
     assert found.is_reordered
 
 
+def test_two_rows_of_many_that_changed_places_are_the_same_numbers_too() -> None:
+    """However little that is of the norm; one number more is another matrix."""
+    large = numbers(400, 16).astype(np.float64)
+    other = large.copy()
+    other[[3, 7]] = other[[7, 3]]
+    found = of_values(large, other, UNIT)
+    assert found is not None
+    assert found.is_same_numbers
+    assert found.is_reordered
+    other[5, 5] += 0.1
+    found = of_values(large, other, UNIT)
+    assert found is not None
+    assert not found.is_same_numbers
+
+
 @pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
 def test_a_multiple_is_told_whatever_the_order(order: slice) -> None:
     found = of_values(W, (1.02 * W)[order], UNIT)

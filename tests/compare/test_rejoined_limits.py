@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from irtool.compare.tensors.judging.attributes import AttributeChange
 from irtool.compare.tensors.judging.rejoined import has_other_operands, reads_otherwise, rejoined
 from irtool.compare.tensors.judging.verdict import Judged, Verdict
 from irtool.compare.tensors.measuring.measure import Measure
@@ -280,6 +281,29 @@ def test_operands_are_others_where_they_are_16_times_further_apart(
     assert reads_otherwise(item, calls.measures) == expected
     item.verdict = "introduces error"
     assert not reads_otherwise(item, calls.measures)
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "expected"),
+    [
+        ("mul", ("1", "0.353553"), True),
+        ("mul", ("1", "(none)"), False),
+        ("mul", ("1", "0"), False),
+        ("add", ("1", "0.353553"), False),
+    ],
+)
+def test_of_products_with_another_number_one_may_be_scaled_before(
+    name: str, numbers: tuple[str, str], expected: bool
+) -> None:
+    """``(q * s) @ k`` times 1 is ``q @ k`` times s."""
+    calls = Calls()
+    item = calls.both((f"Torch.{name}.0", f"Torch.{name}.1"), ([1.0], [2.0]), (3.0, 3.0), 0.001)
+    calls.measures[item.slots.inputs[0]] = off(0.6)
+    assert not has_other_operands(item, calls.measures)
+    item.attributes = (AttributeChange("input.1", *numbers),)
+    assert has_other_operands(item, calls.measures) is expected
+    calls.measures[item.slots.inputs[0]] = off(0.0159)  # that is no scale
+    assert not has_other_operands(item, calls.measures)
 
 
 def test_operands_of_one_side_alone_are_others() -> None:

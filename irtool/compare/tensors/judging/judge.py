@@ -718,7 +718,8 @@ class Judge:
     def _gives_the_same(self, judged: Judged, measure: Measure) -> bool:
         """Whether a call of another name gives the same, or one whose axes have another order."""
         has_other_axes = self._has_other_axes(judged)
-        if not _is_another_function(judged) and not has_other_axes:
+        is_other = _is_another_function(judged) or has_other_operands(judged, self.measures)
+        if not is_other and not has_other_axes:
             return False
         is_view = family(judged.pair.left.type) == "view" and not has_other_axes
         if measure.equal:
@@ -733,7 +734,7 @@ class Judge:
             unit = coarsest([self.left.columns.dtypes[p] for p in judged.pair.left.outputs])
             before = self.past.before(judged.pair.left)
             even = explained_scale([], before, unit, measure.exact)
-            return measure.error <= max(before, 2 * unit) and abs(scale_of(measure)) <= even
+            return measure.error <= math.hypot(before, 2 * unit) and abs(scale_of(measure)) <= even
         if self._is_one_function(judged, measure):
             return True
         carried = _HANDED_ON * judged.error_in

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from irtool.compare.tensors.dtypes import is_float, roundoff
+from irtool.compare.tensors.judging.attributes import AttributeChange
 from irtool.compare.tensors.judging.bias import explained_scale, is_comparable, scale_of
 from irtool.compare.tensors.judging.past import is_broken_alike
 from irtool.compare.tensors.judging.verdict import Judged
@@ -264,17 +265,33 @@ def reads_otherwise(item: Judged, measures: Mapping[Places, Measure]) -> bool:
 def has_other_operands(item: Judged, measures: Mapping[Places, Measure]) -> bool:
     """Whether two functions of other names read what is much further apart than their results.
 
+    So may products with another number: one side has scaled what goes in, or scales what comes out.
+
     Args:
         item: a pair of forward calls.
         measures: of the tensors that were paired.
     """
-    if item.pair.left.type == item.pair.right.type:
+    if item.pair.left.type == item.pair.right.type and not _scales_otherwise(item):
         return False
     given = [measures[p] for p in item.slots.inputs if p in measures]
     results = [measures[p] for p in item.slots.outputs if p in measures]
     worst = max((_known(measure.error) for measure in results), default=math.inf)
     has_others = bool(item.slots.only_left or item.slots.only_right)
     return has_others or any(_REJOINED * measure.error > worst for measure in given)
+
+
+def _scales_otherwise(item: Judged) -> bool:
+    """Whether a product or quotient is one with another number."""
+    is_product = family(item.pair.left.type) == "product"
+    changes = [change for change in item.attributes if not change.is_shape]
+    return is_product and bool(changes) and all(_is_number(change) for change in changes)
+
+
+def _is_number(change: AttributeChange) -> bool:
+    try:
+        return all(float(text) for text in (change.left, change.right))
+    except ValueError:
+        return False
 
 
 def _is_off(item: Judged) -> bool:

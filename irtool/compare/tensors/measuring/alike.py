@@ -135,11 +135,13 @@ def of_values(ours: Numbers, theirs: Numbers, unit: float) -> Likeness | None:
     if error == 0:
         return Likeness(0.0, is_turned=is_turned)
     factor = factor_between(straight, turned, unit)
-    if error < RELATED / 4 or not math.isnan(factor):
+    if not math.isnan(factor):
         return Likeness(error, factor, is_turned=is_turned, ratio=ratio)
     sorted_ours, sorted_theirs = np.sort(straight), np.sort(turned)
-    if np.array_equal(sorted_ours, sorted_theirs):
+    if np.array_equal(sorted_ours, sorted_theirs):  # of large ones two rows may be exchanged
         return Likeness(0.0, is_reordered=True)
+    if error < RELATED / 4:
+        return Likeness(error, factor, is_turned=is_turned, ratio=ratio)
     factor = _plain_factor(sorted_ours, sorted_theirs, unit)
     if not math.isnan(factor):
         return Likeness(abs(factor - 1) / max(factor, 1.0), factor, is_reordered=True, ratio=ratio)
