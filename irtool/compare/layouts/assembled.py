@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from irtool.compare.layouts.additions import ADD_UP, Unsummed
 from irtool.compare.layouts.alignment import is_collective
 from irtool.compare.layouts.chained import Chained, Coordinate, LogicalOp
-from irtool.compare.layouts.figures import figures_in, joined_figures
+from irtool.compare.layouts.figures import agree, figures_in, joined_figures
 from irtool.compare.layouts.looked_up import (
     Lookup,
     adds_up_to,
@@ -51,6 +51,12 @@ _STATED_UNITS = 2.05
 """Units of half precision by which stated figures of one tensor may differ."""
 _OTHER_TERMS = 0.02
 """The same from which on gradients are surely others."""
+_OTHER_FACTOR = 0.01
+"""How far from 1 a factor is, at least, that a gradient of one rank surely has."""
+_LEAST_MULTIPLE = 8
+"""How many numbers, at least, have to be in one ratio."""
+_MOST_CHOICES = 64
+"""Ways to take one rank of each that hold the same part, that are tried."""
 _MOST_PARTITIONS = 12
 _NEAR = 16
 """How many calls before or behind a lookup make a rank's indices or zero what is of others."""
@@ -66,6 +72,9 @@ _Modes: TypeAlias = tuple[Across, Across]
 """What data parallel ranks, and tensor parallel ones, hold that cut no axis."""
 _Best: TypeAlias = tuple[float, tuple[Partition, Partition], _Both, tuple[_Modes, ...]]
 """Error of a way to put a tensor together on both sides, that way, what it gives, its sums."""
+
+
+_WHOLE: list[_Modes] = [("same", "same")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +135,7 @@ class Assembler:
         self._has_factor = False
         self._is_told = False
         self._given: dict[int, set[_Row]] = {}
+        self._terms: tuple[list[str], list[str]] = ([], [])
         self._made: dict[tuple[int, int], set[tuple[int, _Row]]] = {}
 
     def assemble(self, pairs: Mapping[int, int], unsummed: Sequence[Unsummed] = ()) -> Assembled:
@@ -156,6 +166,7 @@ class Assembler:
         if lookup is not None and lookup_of(ops[1], columns[1]) != lookup:
             lookup = None
         tensors = list(ops[0].tensors)
+        self._terms = ([], [])
         if lookup is not None:  # how the table is cut says what its indices mean
             tensors.sort(key=lambda place: columns[0].labels[place] != lookup.table)
         for place in tensors:
@@ -174,6 +185,7 @@ class Assembler:
                 _forget(ops[1], match)
         for which in (0, 1):
             self._unreduced(which, (a, b)[which], *partials[which])
+            self._unreduced_by_figures(which, (a, b)[which])
 
     # -- one tensor
 
@@ -197,12 +209,14 @@ class Assembler:
         if values[0] is None or values[1] is None:
             return self._put_figures(indices, places, possible, is_parameter)
         both = values[0], values[1]
+        is_told = (False, False)
         if self.sides[0].ops[indices[0]].op.phase == "forward":
-            self._tell_given(indices, label, both, possible, is_parameter)
+            is_told = self._tell_given(indices, label, both, possible, is_parameter)
         phase = self.sides[0].ops[indices[0]].op.phase
         best: _Best | None = None
         for choice in possible[:_MOST_PARTITIONS]:
             for modes in product(*(
+                _WHOLE if is_told[which] and choice[which].tensor is None else
                 self._modes(which, indices[which], label, choice[which], both[which], is_parameter)
                 for which in (0, 1)
             )):  # fmt: skip
@@ -226,6 +240,10 @@ class Assembler:
                        partials[which], joined[1 - which])  # fmt: skip
             if phase == "backward" and label.startswith("input") and modes[which][1] == "sum":
                 self._unreduced_gradient(which, indices[which], label, both[which])
+            if phase == "backward" and modes[which][1] == "same" and choice[which].tensor is None:
+                expected = self._with_factor(1 - which, joined[1 - which])
+                self._tell_multiple(which, indices[which], label, both[which], choice[which],
+                                    expected)  # fmt: skip
             self.found.partitions[which, places[which]] = choice[which]
             self.found.partners[which, places[which]] = places[1 - which]
             if modes[which] != ("same", "same"):
@@ -738,6 +756,147 @@ class Assembler:
             return
         self._tell_unreduced(which, index, label)
 
+    def _tell_replica_by_figures(
+        self,
+        which: int,
+        indices: tuple[int, int],
+        places: tuple[int, int],
+        rows: _Rows,
+        partition: Partition,
+    ) -> bool:
+        """Tell ranks that hold another tensor where the rest makes up the other run's.
+
+        A term of a sum has not the extremes, mean and norm of the whole, so what has them is it.
+        """
+        index, place = indices[which], places[which]
+        columns = self.sides[which].run.columns
+        others = self._figures(1 - which, indices[1 - which], places[1 - which])
+        op, label = self.sides[which].ops[index].op, columns.labels[place]
+        if (
+            op.phase != "forward"
+            or is_random(op.type)
+            or not others
+            or partition.tensor is not None
+        ):
+            return False
+        if len(others) > 1 or math.prod(columns.shapes[place]) < _LEAST_MULTIPLE:
+            return False
+        unit = roundoff(columns.dtypes[place]) if is_float(columns.dtypes[place]) else 1.0
+        if unit == 1.0 or any(math.isnan(row[3]) or row[3] == 0 for row in rows.values()):
+            return False
+        slack = max(_SAME_FIGURES, _STATED_UNITS * unit if unit > _HALF else 0.0)
+        wanted = next(iter(others.values()))
+        groups = [sorted(rows)] if partition.batch is None else _groups(rows, 2)
+        choices = [list(dict.fromkeys(rows[c] for c in group)) for group in groups]
+        if math.prod(map(len, choices)) > _MOST_CHOICES:
+            return False
+        right = next(
+            (
+                chosen
+                for chosen in product(*choices)
+                if (whole := joined_figures(chosen))[:2] == wanted[:2]
+                and agree(whole, wanted, slack)
+            ),
+            None,
+        )
+        if right is None:
+            return False
+        parts = self.sides[which].ops[index].parts
+        odd = {
+            parts[c][0]: max(abs(a - b) for a, b in zip(rows[c], row, strict=True)) / row[3]
+            for group, row in zip(groups, right, strict=True)
+            for c in group
+            if not agree(rows[c], row, 4 * slack)
+        }
+        if not odd:
+            return False
+        if not any(item.which == which for item in self.found.odd):
+            why = (
+                f"{label}, a tensor that all of them hold whole, is not the same on "
+                f"{numbered_text('rank', odd)} as on the others"
+            )
+            self.found.odd.append(
+                Odd(which, index, tuple(sorted(odd)), max(odd.values()), why, label)
+            )
+        return True
+
+    def _tell_multiple_by_figures(
+        self,
+        which: int,
+        indices: tuple[int, int],
+        places: tuple[int, int],
+        rows: _Rows,
+        partition: Partition,
+    ) -> None:
+        """Tell ranks whose gradient is a multiple of that of ranks that hold the same, by figures.
+
+        All four have to be in one ratio.  That rank is odd without which the norm of the whole is
+        the other run's, or as many times that as there are parts of the batch.
+        """
+        index, place = indices[which], places[which]
+        others = self._figures(1 - which, indices[1 - which], places[1 - which])
+        op, columns = self.sides[which].ops[index].op, self.sides[which].run.columns
+        size = math.prod(columns.shapes[place])
+        if op.phase != "backward" or size < _LEAST_MULTIPLE or not others:
+            return
+        if any(item.which == which for item in self.found.odd) or len(others) > 1:
+            return
+        unit = roundoff(columns.dtypes[place])
+        slack = max(_SAME_FIGURES, _STATED_UNITS * unit if unit > _HALF else 0.0)
+        groups = _groups(rows, 2)
+        sums = [[rows[c][3] ** 2 for c in group] for group in groups]
+        if not all(value > 0 for row in sums for value in row):
+            return
+        wanted = next(iter(others.values()))[3]
+        for number, group in enumerate(groups):
+            ratios = {c: rows[c][3] / rows[group[0]][3] for c in group}
+            if all(abs(ratio - 1) <= max(4 * slack, _OTHER_FACTOR) for ratio in ratios.values()):
+                continue
+            if not all(_is_multiple(rows[group[0]], rows[c], ratios[c], slack) for c in group):
+                return
+            rest = math.fsum(row[0] for n, row in enumerate(sums) if n != number)
+            parts = len(groups) if partition.batch is not None else 1
+            errors = {
+                c: min(
+                    abs(math.sqrt(rest + rows[c][3] ** 2) / (wanted * factor) - 1)
+                    for factor in (1, parts)
+                )
+                for c in group
+            }
+            least = min(errors, key=lambda c: errors[c])
+            odd = [c for c in group if abs(rows[c][3] / rows[least][3] - 1) > 4 * slack]
+            item = self.sides[which].ops[index]
+            ranks = tuple(sorted({item.parts[c][0] for c in odd}))
+            label = columns.labels[place]
+            many = ", ".join(f"{rows[c][3] / rows[least][3]:.4g}" for c in odd)
+            why = (
+                f"{label}, a gradient that all of them hold whole, is {many} times on "
+                f"{numbered_text('rank', ranks)} what it is on the others"
+            )
+            error = max(abs(rows[c][3] / rows[least][3] - 1) for c in odd)
+            self.found.odd.append(Odd(which, index, ranks, error, why, label))
+            return
+
+    def _unreduced_by_figures(self, which: int, index: int) -> None:
+        """Terms of a sum that a call adds to what is whole, and nothing adds up behind."""
+        item, terms = self.sides[which].ops[index], self._terms[which]
+        op, columns = item.op, self.sides[which].run.columns
+        labels = [label for label in terms if label.startswith("input")]
+        if not labels or op.phase != "forward" or op.is_module or family(op.type) != "sum":
+            return
+        whole = [p for p in op.inputs if is_float(columns.dtypes[p]) and columns.shapes[p]]
+        rows = [
+            figures_in(self.sides[which].runs[rank].columns, part.outputs[0])
+            for rank, part in item.parts.values()
+            if part.outputs
+        ]
+        if not whole or self._is_reduced_by_figures(which, rows):
+            return
+        if not any(odd.which == which for odd in self.found.odd):
+            ranks = tuple(sorted({rank for rank, _ in item.parts.values()}))
+            why = self._why_unsummed(which, ", ".join(labels))
+            self.found.odd.append(Odd(which, index, ranks, math.nan, why))
+
     def _is_reduced_by_figures(self, which: int, rows: Sequence[_Row]) -> bool:
         """Whether a collective is given it, to add it up."""
         if which not in self._given:
@@ -815,33 +974,34 @@ class Assembler:
         values: tuple[Values, Values],
         possible: Sequence[tuple[Partition, Partition]],
         is_parameter: bool,
-    ) -> None:
-        """Tell ranks that are given another tensor than the rest and the other run.
+    ) -> tuple[bool, bool]:
+        """Tell ranks that hold another tensor than the rest and the other run.
 
         What nothing makes and all ranks hold whole they hold for themselves, so an error that came
         before is no reason.
+
+        Returns:
+            Of which side some ranks hold what the other run has, and some do not.
         """
         is_whole = any(
             cut.batch is None and cut.tensor is None for choice in possible[:1] for cut in choice
         ) and _shape_of(values[0]) == _shape_of(values[1])
-        if not is_whole or not label or math.prod(_shape_of(values[0])) < 2:
-            return
+        if not is_whole or math.prod(_shape_of(values[0])) < 2:
+            return False, False
+        told = [False, False]
         for which in (0, 1):
-            theirs, ours = values[1 - which], values[which]
-            reference = next(iter(theirs.values()))
-            if len(ours) < 2 or _apart(theirs, sorted(theirs)) != dict.fromkeys(
-                sorted(theirs)[1:], 0.0
-            ):
+            odd = self._not_as_other(which, indices[which], label, values)
+            if not odd:
                 continue
-            errors = {c: measure_arrays(reference, value).error for c, value in ours.items()}
-            limit = self._limit(which, indices[which], label)
-            odd = {c: error for c, error in errors.items() if not error <= limit}
+            told[which] = True
             parts = self.sides[which].ops[indices[which]].parts
-            if not 0 < len(odd) < len(errors):
-                continue
-            if not is_parameter and any(
+            is_given = is_parameter or not any(
                 self._is_made(which, indices[which], label, c) for c in odd
-            ):
+            )
+            is_first = not any(
+                item.which == which and not math.isnan(item.error) for item in self.found.odd
+            )
+            if not (is_given or is_first):
                 continue
             ranks = tuple(sorted({parts[c][0] for c in odd}))
             why = (
@@ -849,6 +1009,26 @@ class Assembler:
                 f"{numbered_text('rank', ranks)} as on the others"
             )
             self.found.odd.append(Odd(which, indices[which], ranks, max(odd.values()), why, label))
+        return told[0], told[1]
+
+    def _not_as_other(
+        self, which: int, index: int, label: str, values: tuple[Values, Values]
+    ) -> dict[Coordinate, float]:
+        """Errors of ranks that hold another tensor than the other run, where some hold that one."""
+        theirs, ours = values[1 - which], values[which]
+        reference = next(iter(theirs.values()))
+        is_one = all(self._alike(1 - which, theirs, digit) for digit in (0, 2))
+        sums = _sums(ours)
+        is_sum = sums & self.partial[which] or not sums.isdisjoint(self.reduced[which])
+        op = self.sides[which].ops[index].op
+        if len(ours) < 2 or not is_one or is_sum or is_random(op.type):
+            return {}
+        errors = {c: measure_arrays(reference, value).error for c, value in ours.items()}
+        limit = self._limit(which, index, label)
+        odd = {c: error for c, error in errors.items() if not error <= limit}
+        if len(odd) == len(errors) or not all(ours[c].any() for c in odd):
+            return {}  # all differ, or some have nothing to add
+        return odd
 
     def _is_made(self, which: int, index: int, label: str, coordinate: Coordinate) -> bool:
         """Whether a call of that rank gives a tensor of the same figures, or nobody knows."""
@@ -867,6 +1047,47 @@ class Assembler:
             }
         key = math.prod(columns.shapes[place]), figures_in(columns, place)
         return key in self._made[which, rank]
+
+    def _tell_multiple(
+        self,
+        which: int,
+        index: int,
+        label: str,
+        values: Values,
+        partition: Partition,
+        expected: NDArray[Any],
+    ) -> None:
+        """Tell ranks whose gradient is a multiple of that of ranks that hold the same.
+
+        Of terms of a sum none is a multiple of another, so it is a replica that differs.
+        """
+        if any(item.which == which for item in self.found.odd) or expected.shape != partition.whole:
+            return
+        limit = max(_OTHER_FACTOR, self._limit(which, index, label))
+        odd: dict[int, float] = {}
+        factors: dict[int, float] = {}
+        parts = self.sides[which].ops[index].parts
+        for group in _groups(values, 2):
+            multiples = {c: multiple_of(values[group[0]], values[c]) for c in group[1:]}
+            if not multiples or not all(residue <= limit / 4 for _, residue in multiples.values()):
+                return
+            if all(abs(factor - 1) <= limit for factor, _ in multiples.values()):
+                continue
+            for c in group:
+                wanted = partition.part(expected, c, sorted(values))
+                factor, residue = multiple_of(wanted, self._with_factor(which, values[c]))
+                if residue <= 0.5 * abs(factor - 1) and abs(factor - 1) > limit:
+                    odd[parts[c][0]] = abs(factor - 1)
+                    factors[parts[c][0]] = factor
+        if odd and len(odd) < len(values):
+            many = ", ".join(f"{factors[rank]:.4g}" for rank in sorted(odd))
+            why = (
+                f"{label}, a gradient that all of them hold whole, is {many} times on "
+                f"{numbered_text('rank', odd)} what it is on the others"
+            )
+            self.found.odd.append(
+                Odd(which, index, tuple(sorted(odd)), max(odd.values()), why, label)
+            )
 
     def _alike(self, which: int, values: Values, digit: int) -> bool:
         """Whether coordinates that differ in nothing but one digit hold the same numbers."""
@@ -946,10 +1167,16 @@ class Assembler:
             over: list[_Row] = []
             for row in cells.values():
                 if partition.tensor is None and not _same_figures(row):
+                    if self._tell_replica_by_figures(which, indices, places, rows, partition):
+                        return "its ranks hold other figures, of which one is the other run's"
+                    if _are_others(row):
+                        self._terms[which].append(label)
+                    self._tell_multiple_by_figures(which, indices, places, rows, partition)
                     self._unreduced_gradient_by_figures(which, indices[which], label, row)
                     return "its ranks hold other figures: terms of a sum, which figures do not tell"
                 over.append(joined_figures(row) if partition.tensor is not None else row[0])
             if partition.batch is None and not _same_figures(over) and not is_parameter:
+                self._tell_replica_by_figures(which, indices, places, rows, partition)
                 return "its ranks hold other figures: terms of a sum, which figures do not tell"
             means += [abs(row[2]) for row in rows.values()]
             made.append(joined_figures(over) if partition.batch is not None else over[0])
@@ -1171,6 +1398,32 @@ def _checksum(value: NDArray[Any]) -> int:
     import numpy as np
 
     return zlib.crc32(np.ascontiguousarray(value).tobytes(), value.size)
+
+
+def _is_multiple(base: _Row, row: _Row, ratio: float, slack: float) -> bool:
+    """Whether extremes and mean of a tensor are as many times another's as its norm is."""
+    ends = max(abs(row[0]), abs(row[1]))
+    return all(abs(row[n] - ratio * base[n]) <= slack * ends for n in (0, 1, 2))
+
+
+def multiple_of(ours: NDArray[Any], theirs: NDArray[Any]) -> tuple[float, float]:
+    """By which factor the second is the first, and what is left over, relative to the second.
+
+    Args:
+        ours: any numbers.
+        theirs: as many.
+
+    Returns:
+        Infinity as the rest where there is no such factor: of one number any other is a multiple.
+    """
+    import numpy as np
+
+    a, b = np.ravel(ours).astype(np.float64), np.ravel(theirs).astype(np.float64)
+    if a.size != b.size or a.size < _LEAST_MULTIPLE or not (a.any() and b.any()):
+        return math.nan, math.inf
+    factor = float(np.dot(a, b) / np.dot(a, a))
+    rest = math.sqrt(float(np.dot(b - factor * a, b - factor * a) / np.dot(b, b)))
+    return factor, rest if math.isfinite(rest) else math.inf
 
 
 def _groups(values: Mapping[Coordinate, object], digit: int) -> list[list[Coordinate]]:
