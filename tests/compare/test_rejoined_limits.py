@@ -284,23 +284,24 @@ def test_operands_are_others_where_they_are_16_times_further_apart(
 
 
 @pytest.mark.parametrize(
-    ("name", "numbers", "expected"),
+    ("name", "argument", "numbers", "expected"),
     [
-        ("mul", ("1", "0.353553"), True),
-        ("mul", ("1", "(none)"), False),
-        ("mul", ("1", "0"), False),
-        ("add", ("1", "0.353553"), False),
+        ("mul", "input.1", ("1", "0.353553"), True),
+        ("mul", "input.1", ("1", "(none)"), False),
+        ("mul", "input.1", ("1", "0"), False),
+        ("mul", "eps", ("1", "0.353553"), False),
+        ("add", "input.1", ("1", "0.353553"), False),
     ],
 )
 def test_of_products_with_another_number_one_may_be_scaled_before(
-    name: str, numbers: tuple[str, str], expected: bool
+    name: str, argument: str, numbers: tuple[str, str], expected: bool
 ) -> None:
     """``(q * s) @ k`` times 1 is ``q @ k`` times s."""
     calls = Calls()
     item = calls.both((f"Torch.{name}.0", f"Torch.{name}.1"), ([1.0], [2.0]), (3.0, 3.0), 0.001)
     calls.measures[item.slots.inputs[0]] = off(0.6)
     assert not has_other_operands(item, calls.measures)
-    item.attributes = (AttributeChange("input.1", *numbers),)
+    item.attributes = (AttributeChange(argument, *numbers),)
     assert has_other_operands(item, calls.measures) is expected
     calls.measures[item.slots.inputs[0]] = off(0.0159)  # that is no scale
     assert not has_other_operands(item, calls.measures)

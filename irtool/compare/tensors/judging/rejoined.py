@@ -284,12 +284,15 @@ def _scales_otherwise(item: Judged) -> bool:
     """Whether a product or quotient is one with another number."""
     is_product = family(item.pair.left.type) == "product"
     changes = [change for change in item.attributes if not change.is_shape]
-    return is_product and bool(changes) and all(_is_number(change) for change in changes)
+    return is_product and bool(changes) and all(_is_factor(change) for change in changes)
 
 
-def _is_number(change: AttributeChange) -> bool:
+def _is_factor(change: AttributeChange) -> bool:
+    """Whether what differs is a number in an operand's place."""
     try:
-        return all(float(text) for text in (change.left, change.right))
+        return change.name.startswith("input.") and all(
+            float(text) for text in (change.left, change.right)
+        )
     except ValueError:
         return False
 
