@@ -98,3 +98,28 @@ def test_a_shift_is_what_errors_at_random_add_up_to() -> None:
         assert mean_shift((odd, odd), (0, 0)) == 0.0
     assert explained_shift(UNIT, 0.0) == pytest.approx(6 * 0.58 * UNIT)
     assert explained_shift(UNIT, 0.01) == pytest.approx(0.06, rel=1e-3)
+
+
+# -- what no call made -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("times", "dtype", "is_accused"),
+    [(7.5, "Float16", False), (8.5, "Float16", True), (8.5, "Float32", False)],
+)
+def test_the_mean_of_what_no_call_made_may_be_off_by_eight_times_that(
+    times: float, dtype: str, is_accused: bool, tmp_path: Path
+) -> None:
+    """A mask of a dropout with one row less, a table that is another one."""
+    x, _ = operands()
+    calls: list[Entry] = [("Tensor.__mul__.0.forward", [x, x[::-1].copy()], product())]
+    left, right = (unit(msprobe(tmp_path / name, calls)) for name in "ab")
+    place = right.ops[0].inputs[1]
+    for run in (left, right):
+        run.columns.mean[place] = 0.0
+        run.columns.dtypes[place] = dtype
+    norm, size = left.columns.norm[place], x.size
+    shift = times * explained_shift(UNIT, 0.0) * norm / size
+    right.columns.mean[place] = shift + UNIT * 2.0 ** math.frexp(shift)[1]
+    one = compare_tensors(left, right).judged[0]
+    assert (one.verdict == "introduces error" and "on average" in one.entered) is is_accused

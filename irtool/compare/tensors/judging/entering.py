@@ -16,7 +16,9 @@ from irtool.compare.tensors.judging.arguments import factor_of
 from irtool.compare.tensors.judging.bias import (
     evenly,
     explained_scale,
+    explained_shift,
     is_comparable,
+    mean_shift,
     scale_of,
 )
 from irtool.compare.tensors.judging.inserted import absent_function, inserted_function
@@ -212,6 +214,8 @@ class Entering:
         if measure.error <= factor * 4 * coarse:
             if self.is_scaled(places, measure, coarse):
                 return " is scaled: its norm is further off than rounding brings"
+            if self.is_shifted(places, measure, coarse):
+                return " is further off on average than rounding so many elements brings"
             if coarse > unit and units[0] != units[1] and not self.judged.lowered:
                 self.judged.lowered = self.lowered_text(places, coarse)
             return self.summed_in_half(places, measure, coarse)
@@ -357,6 +361,17 @@ class Entering:
         # of gradients sums over all that a tensor is read by are not.
         is_plain = measure.exact and reader.phase == "forward"
         return abs(scale_of(measure)) > (before if is_plain else 2 * before)
+
+    def is_shifted(self, places: Places, measure: Measure, coarse: float) -> bool:
+        """Whether the stated mean, of half precision, is off by more than unseen calls explain."""
+        reader, columns = self.judged.pair.left, (self.left.columns, self.right.columns)
+        if measure.exact or reader.phase != "forward" or reader.is_module:
+            return False
+        if min(roundoff(columns[n].dtypes[places[n]]) for n in (0, 1)) < _FINE:
+            return False  # of Float32 what is seen before is no measure of what was rounded
+        if not is_comparable(measure) or self.has_maker(places):
+            return False
+        return mean_shift(columns, places) > ENTERS * explained_shift(coarse, self.before)
 
     def lowered_text(self, places: Places, coarse: float) -> str:
         """Which input was rounded to which type, and on which side."""
