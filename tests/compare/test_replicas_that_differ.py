@@ -161,3 +161,33 @@ def test_terms_that_are_added_to_the_whole_are_told_by_figures(
     assert (first is not None and "partial sum" in first.why) == is_named
     if first is not None and is_named:
         assert first.pair.right.type == "__add__"
+
+
+# -- terms that are rounded ------------------------------------------------------------------------
+
+
+def test_a_product_whose_terms_ranks_round_is_healthy(tmp_path: Path) -> None:
+    x, weight = (drawn(seed, 64, 64).astype(np.float16) for seed in (9, 10))
+    cells = [np.split(values, 2, 1) for values in (x, weight)]
+
+    def product(a: Values, b: Values) -> Values:
+        wide = np.matmul(a.astype(np.float64), np.transpose(b).astype(np.float64))
+        return np.asarray(wide, np.float16)
+
+    terms = [product(a, b) for a, b in zip(*cells, strict=True)]
+    total = np.asarray(terms[0] + terms[1], np.float16)
+    whole = product(x, weight)
+    one: list[Entry] = [
+        ("Functional.linear.0.forward", [x, weight], whole),
+        ("Torch.tanh.0.forward", [whole], np.tanh(whole)),
+    ]
+    two: list[list[Entry]] = [
+        [
+            ("Functional.linear.0.forward", [a, b], term),
+            ("Distributed.all_reduce.0.forward", [term], total),
+            ("Torch.tanh.0.forward", [total], np.tanh(total)),
+        ]
+        for a, b, term in zip(*cells, terms, strict=True)
+    ]
+    sides = written(tmp_path / "one", [one]), written(tmp_path / "two", two)
+    assert compared(*sides, ONE, TWO).first is None

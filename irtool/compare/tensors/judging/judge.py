@@ -665,7 +665,7 @@ class Judge:
         return True
 
     def _adds_up_in_half(self, judged: Judged, measure: Measure) -> bool:
-        if not measure.exact:
+        if not measure.exact or self.sharded:  # ranks round their terms before they add them up
             return False
         forward = self.past.forward.get(judged.pair.left.call)
         if judged.pair.left.phase != "backward":
