@@ -24,7 +24,7 @@ from irtool.compare.tensors.semantics import is_random
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from irtool.compare.layouts.across_ranks import AcrossRanks
+    from irtool.compare.layouts.whole_runs import AcrossRanks
 
 _SAME_NUMBERS = 1e-6
 """Relative difference of figures of one tensor that two calls show."""

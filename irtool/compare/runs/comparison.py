@@ -240,7 +240,7 @@ def _first_tensors(comparison: RunComparison, which: int) -> TensorRun | None:
 
 def _joined(comparison: RunComparison, which: int) -> frozenset[int] | None:
     """Places of tensors of the first tensors that a layout file's ranks were put together to."""
-    from irtool.compare.layouts.across_ranks import AcrossRanks
+    from irtool.compare.layouts.whole_runs import AcrossRanks
 
     shown = next((unit for unit in comparison.units if unit.comparison is not None), None)
     layout = None if shown is None else shown.layout

@@ -28,9 +28,9 @@ from irtool.ir.run import MsprobeDump, TensorDump
 
 if TYPE_CHECKING:
     from irtool.compare.graph_diff import GraphDiff
-    from irtool.compare.layouts.across_ranks import AcrossRanks
     from irtool.compare.layouts.comparison import LayoutComparison
     from irtool.compare.layouts.declared import SideLayout
+    from irtool.compare.layouts.whole_runs import AcrossRanks
 
 _LAYOUT = ("dst_type", "left_format", "right_format", "is_dynamic_len", "reduce_scatter_flag")
 _MICRO_INPUT = re.compile(r"micro_inputs-CellList_\d+-")
