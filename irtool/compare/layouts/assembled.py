@@ -400,10 +400,14 @@ class Assembler:
                 f"of the rows that {numbered_text('rank', odd)} "
                 f"{'hold' if len(odd) > 1 else 'holds'}"
             )
-            self.found.odd.append(
-                Odd(which, index, tuple(sorted(odd)), max(odd.values()), why, label)
-            )
+            self._tell_odd(which, index, odd, why, label)
         return joined
+
+    def _tell_odd(
+        self, which: int, index: int, odd: Mapping[int, float], why: str, label: str
+    ) -> None:
+        """Ranks that hold something else than they should, each with how far it is off."""
+        self.found.odd.append(Odd(which, index, tuple(sorted(odd)), max(odd.values()), why, label))
 
     def _rows_joined(
         self, which: int, index: int, local: Values, expected: Values, size: int
@@ -815,9 +819,7 @@ class Assembler:
                 f"{label}, a tensor that all of them hold whole, is not the same on "
                 f"{numbered_text('rank', odd)} as on the others"
             )
-            self.found.odd.append(
-                Odd(which, index, tuple(sorted(odd)), max(odd.values()), why, label)
-            )
+            self._tell_odd(which, index, odd, why, label)
         return True
 
     def _tell_multiple_by_figures(
@@ -963,9 +965,7 @@ class Assembler:
                 f"{label}, {what} that all of them hold whole, is not the same on "
                 f"{numbered_text('rank', odd)} as on the others"
             )
-            self.found.odd.append(
-                Odd(which, index, tuple(sorted(odd)), max(odd.values()), why, label)
-            )
+            self._tell_odd(which, index, odd, why, label)
 
     def _tell_given(
         self,
@@ -1085,9 +1085,7 @@ class Assembler:
                 f"{label}, a gradient that all of them hold whole, is {many} times on "
                 f"{numbered_text('rank', odd)} what it is on the others"
             )
-            self.found.odd.append(
-                Odd(which, index, tuple(sorted(odd)), max(odd.values()), why, label)
-            )
+            self._tell_odd(which, index, odd, why, label)
 
     def _alike(self, which: int, values: Values, digit: int) -> bool:
         """Whether coordinates that differ in nothing but one digit hold the same numbers."""

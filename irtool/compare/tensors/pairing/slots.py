@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from irtool.compare.tensors.model import Columns
@@ -71,21 +71,7 @@ def _same_terms(
     ours: Sequence[int], theirs: Sequence[int], left: Columns, right: Columns
 ) -> list[tuple[int, int]]:
     """Operands of such sums, or their gradients, that are one tensor as size and norm say."""
-    terms: list[tuple[int, int]] = []
-    free = list(theirs)
-    for a in ours:
-        size = math.prod(left.shapes[a])
-        alike = [
-            b
-            for b in free
-            if math.prod(right.shapes[b]) == size
-            and math.isclose(left.norm[a], right.norm[b], rel_tol=_SAME_TERM)
-        ]
-        if alike:
-            b = _nearest(left.norm[a], alike, right)
-            terms.append((a, b))
-            free.remove(b)
-    return terms
+    return _alike(ours, theirs, left, right, lambda a, alike: _nearest(left.norm[a], alike, right))
 
 
 def _same_operands(
@@ -98,7 +84,22 @@ def _same_operands(
     """
     if len(ours) == len(theirs):
         return []
-    operands: list[tuple[int, int]] = []
+
+    def in_its_place(a: int, alike: Sequence[int]) -> int:
+        return next((b for b in alike if right.labels[b] == left.labels[a]), alike[0])
+
+    return _alike(ours, theirs, left, right, in_its_place)
+
+
+def _alike(
+    ours: Sequence[int],
+    theirs: Sequence[int],
+    left: Columns,
+    right: Columns,
+    choose: Callable[[int, Sequence[int]], int],
+) -> list[tuple[int, int]]:
+    """Pairs of tensors of one size and norm; of several that one is like, one is chosen."""
+    pairs: list[tuple[int, int]] = []
     free = list(theirs)
     for a in ours:
         size = math.prod(left.shapes[a])
@@ -109,10 +110,10 @@ def _same_operands(
             and math.isclose(left.norm[a], right.norm[b], rel_tol=_SAME_TERM)
         ]
         if alike:
-            b = next((b for b in alike if right.labels[b] == left.labels[a]), alike[0])
-            operands.append((a, b))
+            b = choose(a, alike)
+            pairs.append((a, b))
             free.remove(b)
-    return operands
+    return pairs
 
 
 def _sizes(columns: Columns, places: Sequence[int]) -> list[int]:
